@@ -1,0 +1,55 @@
+// From what people write (YAML, JSON, flags, a command line) to the normal form of a job.
+// Either the job is valid in every field, or all that is wrong with it is told at once.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/id.h"
+#include "base/result.h"
+#include "model/job_spec.h"
+#include "spec/problem.h"
+
+namespace muster::spec {
+
+constexpr std::size_t kJobFileMax = std::size_t{1} << 20;
+constexpr int kNestingMax = 64;
+constexpr std::size_t kProblemsMax = 100;  // More are counted, not listed.
+
+enum class Format { Auto, Yaml, Json };
+
+struct ParseOptions {
+    std::string file;              // For messages only.
+    Format format = Format::Auto;  // Auto: by the file's name, else by what it starts with.
+    Time now;                      // What "now+2h" counts from; 0: a deadline may lie in the past.
+    std::string base_dir;          // Relative paths start here; "": relative paths are refused.
+    std::string default_workdir;   // Of a job without image that names no workdir. "": its scratch.
+};
+
+/// `field` is a name of job_fields() (dashes or underscores), `text` what stood after the flag.
+struct FlagText {
+    std::string field;
+    std::string text;
+};
+
+using ParsedJob = std::variant<model::JobSpec, Problems>;
+
+/// `text` is one YAML or JSON document.
+ParsedJob parse_job(std::string_view text, const ParseOptions& options);
+/// The same, with flags merged over the document (single values replace, maps override by key,
+/// lists grow) and the words after `--` as the command. `text` may be empty if there is a command
+/// or a flag.
+ParsedJob parse_job(std::string_view text, std::span<const FlagText> flags,
+                    std::span<const std::string> command, const ParseOptions& options);
+
+/// The file's bytes, or why not. A file over kJobFileMax is refused by its size, before it is
+/// read; a pipe ("-" is standard input) after one byte too many.
+Result<std::string> read_job_file(const std::string& path);
+
+/// The words as one shell command, each quoted if it must be.
+std::string shell_quote(std::span<const std::string> words);
+
+}  // namespace muster::spec
