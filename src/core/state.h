@@ -1,0 +1,292 @@
+// Everything the controller knows: tables of records, and indexes that follow from them.
+//
+// Durable tables are what the store holds, one record an entity; soft ones are re-learnt from the
+// agents after a restart. Both change through apply_change() alone. Tables are copy-on-write, so
+// that a View for readers is a handful of pointers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/cow_tree.h"
+#include "base/id.h"
+#include "base/quantity.h"
+#include "base/result.h"
+#include "model/job.h"
+#include "model/job_spec.h"
+#include "model/node.h"
+#include "protocol/messages.h"
+#include "scheduler/plan.h"
+
+namespace muster::core {
+
+// ---- durable records --------------------------------------------------------------------------
+
+struct Meta {
+    protocol::Term term = 0;
+    std::uint64_t next_job = 1, next_node = 1, next_queue = 1, next_user = 1, next_token = 1;
+    std::uint64_t next_spec = 1, next_shape = 1, next_idempotency = 1;
+    friend bool operator==(const Meta&, const Meta&) = default;
+};
+
+/// What one rank's node gives the attempt. Device numbers index NodeFacts::devices (id order) of
+/// the facts at that time; `devices` therefore holds stable ids.
+struct Placed {
+    NodeId node;
+    std::uint32_t group = 0;
+    std::uint32_t alternative = 0;
+    std::vector<std::string> devices;
+    MilliCpu cpus;
+    Bytes memory;
+    Bytes disk;
+    friend bool operator==(const Placed&, const Placed&) = default;
+};
+/// In rank order. Immutable while the attempt lives.
+struct Allocation {
+    std::uint32_t epoch = 0;
+    Time at;
+    std::vector<Placed> slots;
+    friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
+/// One past attempt, for the timeline: at most the last 32 are kept, and counted beyond.
+struct Attempt {
+    std::uint32_t epoch = 0;
+    Time queued, started, running, ended;  // 0: never came.
+    model::Cause cause = model::Cause::None;
+    int exit_code = -1;
+    std::uint32_t rank = 0;      // Of the task that decided it.
+    std::string node;            // Its node's name.
+    std::string message;
+    std::int64_t last_step = -1;      // Progress when it ended.
+    std::int64_t resumed_step = -1;   // The checkpoint that it began from.
+    Duration lost;               // From the fault to the next attempt's running.
+    friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+/// Elements of an array not started yet: half-open ranges, ascending.
+struct ElementRange {
+    std::int64_t first = 0, last = 0;
+    friend bool operator==(const ElementRange&, const ElementRange&) = default;
+};
+struct ArrayBook {
+    std::vector<ElementRange> waiting;
+    std::int64_t live = 0, succeeded = 0, failed = 0, cancelled = 0;
+    friend bool operator==(const ArrayBook&, const ArrayBook&) = default;
+};
+
+/// What most queued jobs do not have. Immutable and shared: an edit makes a new one.
+struct JobExtra {
+    std::optional<Allocation> allocation;      // Exactly while active(state).
+    std::vector<Attempt> attempts;             // Ended ones, oldest first.
+    std::int64_t attempts_total = 0;
+    std::vector<model::Dependency> waiting_for;  // Dependencies still open.
+    std::optional<ArrayBook> array;            // A parent's.
+    std::vector<NodeId> avoid;                 // Nodes that failed it.
+    std::string checkpoint;                    // Newest complete one; "" = none.
+    std::int64_t checkpoint_step = -1;
+    Time checkpoint_at;
+    std::string hold_owner;                    // "" = not held; "user" or "admin:NAME".
+    std::string message;                       // Of the end, for people.
+    int exit_code = -1;
+    Bytes peak_memory;
+    Duration lost_time;                        // Sum over attempts.
+    std::int64_t steps_repeated = 0;
+    Time first_started;
+    friend bool operator==(const JobExtra&, const JobExtra&) = default;
+};
+
+/// Hot: at most 96 bytes.
+struct Job {
+    JobId id;
+    SpecId spec;
+    ShapeId shape;
+    std::uint32_t user = 0, queue = 0;     // UserId, QueueId values.
+    std::uint32_t array_job = 0;           // Parent's id, for an element.
+    std::uint32_t array_element = 0;
+    model::JobState state = model::JobState::Pending;
+    model::Cause cause = model::Cause::None;    // Of the last end, or of the stop under way.
+    std::uint8_t priority = 50;
+    bool held = false;
+    std::uint32_t epoch = 0;               // Of the present or next attempt.
+    std::uint32_t restarts = 0;            // The user's own failures.
+    std::uint32_t faults = 0;              // Node faults and preemptions.
+    Time submitted;
+    Time since;                            // Entered `state`.
+    Time eligible;                         // Not before (begin, back-off).
+    std::shared_ptr<const JobExtra> extra; // Null: all defaults.
+};
+const JobExtra& extra_of(const Job& job);
+
+struct Spec {
+    std::shared_ptr<const std::string> bytes;  // model::encode(JobSpec).
+    std::shared_ptr<const std::string> name;
+    std::uint64_t content = 0;                 // Hash of bytes.
+    std::uint32_t uses = 0;                    // Derived: jobs that refer to it.
+};
+struct Node {
+    NodeId id;
+    std::shared_ptr<const model::NodeFacts> facts;
+    std::vector<model::NodeHold> holds;
+    std::string certificate;   // Fingerprint that its name is bound to; "" = local.
+    Time joined;
+    bool forgotten = false;
+};
+struct Queue {
+    QueueId id;
+    std::string name;
+};
+struct User {
+    UserId id;
+    std::string name;
+    bool admin = false;
+};
+enum class TokenKind : std::uint8_t { Api, Join };
+struct Token {
+    std::uint64_t id = 0;
+    TokenKind kind = TokenKind::Api;
+    std::string hash;       // SHA-256 hex of the secret. The secret itself is never kept.
+    std::string user;       // Api: whom it speaks for. Join: the node name it is for, "" = any.
+    bool admin = false;
+    std::int64_t uses_left = -1;  // -1: no bound.
+    Time created, expires;  // expires kNever: does not.
+    std::string created_by;
+};
+/// An answered submit, kept 24 h, so that a repeat gets the same answer (F34).
+struct Idempotency {
+    std::uint64_t id = 0;
+    std::uint64_t key_high = 0, key_low = 0;  // 128-bit hash of user and key.
+    std::uint64_t body = 0;                   // Hash of the request.
+    JobId job;
+    Time expires;
+};
+
+// ---- soft records -----------------------------------------------------------------------------
+
+/// The living part of an active job, re-learnt from agents.
+struct JobLive {
+    std::vector<protocol::TaskStatus> tasks;  // By rank; state Accepted until heard of.
+    std::vector<protocol::Progress> progress; // By rank; step -1 until heard of.
+    std::int64_t best_step = -1;
+    std::string master_address;
+    int master_port = 0;
+    Time stop_sent, kill_at, fence_at;        // 0: not under way.
+    model::Cause stop_cause = model::Cause::None;
+    Time running_since;
+};
+struct NodeLive {
+    model::NodeHealth health = model::NodeHealth::Unknown;
+    std::uint64_t session = 0;  // 0: no link.
+    Time heard;                 // Last heartbeat, or since when we wait for one.
+    Time since;                 // Entered `health`.
+    bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
+};
+/// Why pending, from the last plan. Per job only where it differs from its shape's.
+using WaitTable = CowTree<scheduler::Blocked>;
+
+/// What a node has given away; derived from the allocations of active jobs.
+struct NodeUse {
+    MilliCpu cpus;
+    Bytes memory;
+    Bytes disk;
+    std::map<std::string, JobId> device_owner;  // By device id.
+    std::vector<JobId> jobs;                    // Sorted; one entry a slot.
+    bool exclusive = false;
+};
+
+// ---- changes ----------------------------------------------------------------------------------
+
+struct MetaPut { Meta meta; };
+struct JobPut { Job job; };
+struct JobDropped { JobId id; };
+struct SpecPut { SpecId id; Spec spec; };
+struct SpecDropped { SpecId id; };
+struct ShapePut { scheduler::Shape shape; };
+struct ShapeDropped { ShapeId id; };
+struct NodePut { Node node; };
+struct NodeDropped { NodeId id; };
+struct QueuePut { Queue queue; };
+struct UserPut { User user; };
+struct TokenPut { Token token; };
+struct TokenDropped { std::uint64_t id; };
+struct IdempotencyPut { Idempotency entry; };
+struct IdempotencyDropped { std::uint64_t id; };
+// Soft from here on: never stored.
+struct JobLivePut { JobId id; JobLive live; };
+struct JobLiveDropped { JobId id; };
+struct NodeLivePut { NodeId id; NodeLive live; };
+struct WaitPut { JobId id; scheduler::Blocked why; };
+struct WaitDropped { JobId id; };
+struct FreezePut { bool frozen; Time since; };
+using Change =
+    std::variant<MetaPut, JobPut, JobDropped, SpecPut, SpecDropped, ShapePut, ShapeDropped,
+                 NodePut, NodeDropped, QueuePut, UserPut, TokenPut, TokenDropped, IdempotencyPut,
+                 IdempotencyDropped, JobLivePut, JobLiveDropped, NodeLivePut, WaitPut, WaitDropped,
+                 FreezePut>;
+
+/// What readers see: a moment, immutable. Copying it copies pointers.
+struct View {
+    std::uint64_t revision = 0;  // Rises with every published batch.
+    Time at;
+    Meta meta;
+    bool frozen = false;
+    CowTree<Job> jobs;
+    CowTree<JobLive> live;
+    CowTree<Node> nodes;
+    CowTree<NodeLive> node_live;
+    CowTree<NodeUse> node_use;
+    CowTree<Spec> specs;
+    CowTree<scheduler::Shape> shapes;
+    CowTree<Queue> queues;
+    CowTree<User> users;
+    CowTree<Token> tokens;
+    WaitTable waits;
+    std::int64_t pending = 0, active = 0;
+};
+
+struct Settings {
+    protocol::LeaseRules lease;
+    bool bootstrap = true;          // No state: may start empty.
+    Duration idempotency_life{24 * 3600 * 1000};
+    Duration stop_grace{10'000};    // SIGTERM to kill, without checkpoint.grace.
+    Duration retry_backoff{1'000};  // First back-off after a node's fault; doubles to 5 min.
+    std::int64_t launch_failures_to_hold = 3;  // Of different jobs within launch_failures_window.
+    Duration launch_failures_window{600'000};
+    std::int64_t jobs_max = 2'000'000;
+};
+
+struct Indexes;  // Derived; state.cc. By name, by content, timers, dependents, per-state sets.
+
+struct State {
+    State();
+    ~State();
+    State(State&&) noexcept;
+    State& operator=(State&&) noexcept;
+
+    View tables;         // Every table, live. `revision` and `at` are the shell's.
+    Settings settings;
+    std::unique_ptr<Indexes> indexes;
+};
+
+/// Cannot fail: a change that does not fit the state is a bug, and stops the process.
+void apply_change(State& state, const Change& change);
+/// What the scheduler must be told of `change`, given the state *before* it. Appends to `out`.
+void feed(const State& before, const Change& change, std::vector<scheduler::Change>& out);
+/// The whole state as scheduler changes, in the order that builds an equal index.
+std::vector<scheduler::Change> feed_all(const State& state);
+
+/// Stops the process if a book does not balance. After every step in tests and simulation.
+void check(const State& state);
+/// Of the durable part. Equal states have equal digests, on every machine and compiler.
+std::uint64_t digest(const State& state);
+
+std::optional<JobId> find_job(const View& view, std::string_view text);  // "12", "12_3".
+std::optional<NodeId> find_node(const State& state, std::string_view name);
+
+}  // namespace muster::core

@@ -1,0 +1,96 @@
+// The agent as one deterministic function, of the same shape as the controller's core.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "base/result.h"
+#include "node/state.h"
+#include "protocol/messages.h"
+
+namespace muster::node {
+
+// ---- events -----------------------------------------------------------------------------------
+
+/// First input. `found`: tasks whose supervisors or folders the runtime found; they are adopted.
+struct Started {
+    struct Found {
+        protocol::StartTask order;
+        protocol::TaskStatus status;
+        bool released = false;  // Its Go is on disk.
+    };
+    model::NodeFacts facts;
+    std::vector<Found> found;
+};
+struct LinkOpened {};
+struct LinkClosed {};
+struct FromController {
+    protocol::ControllerMessage message;  // ReadLog, tunnels and the like do not come this way.
+};
+/// What the runtime saw: TaskStatus, Progress, CheckpointDone, LogTail, LogMatch.
+struct FromRuntime {
+    protocol::AgentMessage message;
+};
+/// A peer's answer; no word: not reached.
+struct PeerAnswered {
+    std::string peer;
+    std::optional<protocol::PeerWord> word;
+};
+struct FactsRead {
+    model::NodeFacts facts;
+};
+struct Tick {};
+using Event = std::variant<Started, LinkOpened, LinkClosed, FromController, FromRuntime,
+                           PeerAnswered, FactsRead, Tick>;
+struct Input {
+    Time at;  // Of a clock that never jumps back (monotonic, offset to the epoch once).
+    Event event;
+};
+
+// ---- commands ---------------------------------------------------------------------------------
+
+struct SendUp {
+    protocol::AgentMessage message;
+};
+struct StartRun {
+    protocol::StartTask order;  // The runtime writes it to disk before it reports Accepted.
+};
+struct ReleaseRun {
+    protocol::Go go;
+};
+struct NoticeRun {
+    protocol::NoticeTask notice;
+};
+struct StopRun {
+    protocol::TaskKey key;
+    model::Cause cause = model::Cause::Cancelled;
+    Duration grace;
+};
+/// Remove scratch and folder; the log stays until its retention ends.
+struct CleanRun {
+    protocol::TaskKey key;
+};
+struct AskPeer {
+    protocol::PeerAddress peer;
+};
+/// The controller's word is older than ours: hang up and dial again.
+struct DropLink {
+    std::string reason;
+};
+using Command =
+    std::variant<SendUp, StartRun, ReleaseRun, NoticeRun, StopRun, CleanRun, AskPeer, DropLink>;
+
+struct Step {
+    std::vector<Command> commands;   // Idempotent; in order.
+    std::vector<std::string> notes;  // For the agent's log.
+};
+
+Step step(State& state, const Input& input);
+Time next_wake(const State& state);
+/// What this agent answers a peer that asks.
+protocol::PeerWord word_for_peer(const State& state, Time now);
+
+}  // namespace muster::node

@@ -1,0 +1,261 @@
+// What controller and agents say to each other, as values. The net room carries them.
+//
+// Everything is level-triggered: a message may be lost with its link, repeated or late, and the
+// next reconciliation makes up for it. Every order and report names its (job, epoch) and the
+// leader's term; each end refuses what is stale.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/id.h"
+#include "base/quantity.h"
+#include "model/job.h"
+#include "model/node.h"
+
+namespace muster::protocol {
+
+/// Grows with every controller that becomes leader.
+using Term = std::uint64_t;
+
+/// One task: the part of one attempt of a job that runs on one node.
+struct TaskKey {
+    JobId job;
+    std::uint32_t epoch = 0;  // The attempt, from 0 (MUSTER_ATTEMPT).
+    std::uint32_t rank = 0;   // The node's rank in the gang.
+    friend auto operator<=>(const TaskKey&, const TaskKey&) = default;
+};
+
+enum class TaskState : std::uint8_t {
+    Accepted,   // The order is on the node's disk.
+    Pulling,    // The image; `done`/`total` bytes where known. Has a time-out of its own (F49).
+    Preparing,  // Container, setup.
+    Ready,      // At the barrier.
+    Running,
+    Stopping,
+    Ended,      // The cgroup is empty; `end` says how.
+};
+std::string_view to_text(TaskState state);
+
+struct GangMember {
+    std::string name;
+    std::string address;
+    std::uint32_t role = 0;
+    std::uint32_t slots = 1;  // Ranks on this node.
+    friend bool operator==(const GangMember&, const GangMember&) = default;
+};
+/// In rank order; shared by all orders of one attempt.
+using Gang = std::vector<GangMember>;
+
+// ---- controller to agent ---------------------------------------------------------------------
+
+/// How long what lasts. The agent gets them with every Welcome.
+struct LeaseRules {
+    Duration heartbeat{1'000};
+    Duration suspect{5'000};
+    Duration lost{15'000};
+    Duration fence{30'000};
+    friend bool operator==(const LeaseRules&, const LeaseRules&) = default;
+};
+struct PeerAddress {
+    std::string name;
+    std::string address;
+    int port = 0;
+    friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
+};
+/// First answer to a Hello. `wanted` is complete: a task that the agent has and that is not in it
+/// is stopped, unless `adopt_all` (a controller that must not judge yet).
+struct Welcome {
+    Term term = 0;
+    NodeId node;
+    LeaseRules rules;
+    std::vector<TaskKey> wanted;
+    bool adopt_all = false;
+    friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+/// Answer to a Heartbeat: the lease runs `rules.fence` from when that heartbeat was *sent*.
+struct LeaseGrant {
+    Term term = 0;
+    std::uint64_t sequence = 0;      // The heartbeat's.
+    std::vector<PeerAddress> peers;  // A few, on other leaves; empty: as before.
+    friend bool operator==(const LeaseGrant&, const LeaseGrant&) = default;
+};
+struct StartTask {
+    Term term = 0;
+    TaskKey key;
+    std::string user;           // Resolved to a uid on the node.
+    std::string job_name;
+    std::string queue;
+    std::shared_ptr<const std::string> spec;  // model::encode(JobSpec), as stored.
+    std::shared_ptr<const Gang> gang;
+    std::uint32_t role = 0;
+    std::uint32_t role_index = 0;
+    std::int64_t array_job = 0;      // 0: not an element.
+    std::int64_t array_element = 0;  // 0-based.
+    std::vector<std::string> devices;  // By stable id.
+    MilliCpu cpus;
+    Bytes memory;                    // 0: no limit.
+    std::uint32_t restart_count = 0;
+    std::string latest_checkpoint;   // "" = none yet.
+    std::int64_t checkpoint_step = -1;
+    Time deadline;                   // 0: none.
+    bool barrier = false;            // Stay Ready until Go.
+};
+struct Go {
+    Term term = 0;
+    TaskKey key;
+    std::string master_address;
+    int master_port = 0;
+    friend bool operator==(const Go&, const Go&) = default;
+};
+/// The preemption contract's notice: signal, file, then time to save.
+struct NoticeTask {
+    Term term = 0;
+    TaskKey key;
+    model::Cause cause = model::Cause::Preempted;
+    Duration grace;
+    std::string reason;
+    friend bool operator==(const NoticeTask&, const NoticeTask&) = default;
+};
+/// SIGTERM, then `grace`, then the cgroup is killed and confirmed empty.
+struct StopTask {
+    Term term = 0;
+    TaskKey key;
+    model::Cause cause = model::Cause::Cancelled;
+    Duration grace;
+    friend bool operator==(const StopTask&, const StopTask&) = default;
+};
+/// The task's end is durable at the controller: its scratch may go; its log stays a while.
+struct ForgetTask {
+    Term term = 0;
+    TaskKey key;
+    friend bool operator==(const ForgetTask&, const ForgetTask&) = default;
+};
+/// Bytes of a task's log from `offset` on (negative: so many before its end).
+struct ReadLog {
+    std::uint64_t request = 0;
+    TaskKey key;
+    int local_rank = -1;         // -1: all.
+    std::int64_t offset = 0;
+    std::int64_t limit = 1 << 20;
+    bool follow = false;         // Until CancelRequest or the task's end.
+    friend bool operator==(const ReadLog&, const ReadLog&) = default;
+};
+/// A process (or the task's own terminal) inside a running task, tunnelled to a client.
+struct OpenTunnel {
+    std::uint64_t request = 0;
+    TaskKey key;
+    enum class Kind : std::uint8_t { Attach, Exec } kind = Kind::Exec;
+    std::vector<std::string> argv;
+    bool tty = false;
+    std::uint16_t columns = 80, rows = 24;
+    friend bool operator==(const OpenTunnel&, const OpenTunnel&) = default;
+};
+struct TunnelInput {
+    std::uint64_t request = 0;
+    std::string bytes;
+    bool end = false;                    // The client's stdin ended.
+    std::uint16_t columns = 0, rows = 0; // Non-zero: the window changed.
+    friend bool operator==(const TunnelInput&, const TunnelInput&) = default;
+};
+/// Ends a ReadLog or a tunnel.
+struct CancelRequest {
+    std::uint64_t request = 0;
+    friend bool operator==(const CancelRequest&, const CancelRequest&) = default;
+};
+using ControllerMessage = std::variant<Welcome, LeaseGrant, StartTask, Go, NoticeTask, StopTask,
+                                       ForgetTask, ReadLog, OpenTunnel, TunnelInput, CancelRequest>;
+
+// ---- agent to controller ---------------------------------------------------------------------
+
+struct TaskStatus {
+    TaskKey key;
+    Term term = 0;               // Of the order it was started by.
+    TaskState state = TaskState::Accepted;
+    std::int64_t done = 0, total = 0;  // Bytes pulled, while Pulling.
+    int port = 0;                // Ready on rank 0: a port that is free on its node.
+    model::TaskEnd end;          // When Ended.
+    friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
+};
+/// First message of every link: everything the agent has.
+struct Hello {
+    Term last_term = 0;
+    model::NodeFacts facts;
+    std::vector<TaskStatus> tasks;
+    friend bool operator==(const Hello&, const Hello&) = default;
+};
+struct Heartbeat {
+    std::uint64_t sequence = 0;
+    friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
+};
+/// The node changed (device health, labels reloaded).
+struct FactsChanged {
+    model::NodeFacts facts;
+    friend bool operator==(const FactsChanged&, const FactsChanged&) = default;
+};
+struct Progress {
+    TaskKey key;
+    int local_rank = 0;
+    std::int64_t step = 0;
+    std::int64_t total = 0;  // 0: unknown.
+    std::vector<std::pair<std::string, double>> metrics;  // "loss", "samples_per_s", …
+    friend bool operator==(const Progress&, const Progress&) = default;
+};
+/// A complete checkpoint: checked by the agent to be there, and not half-written.
+struct CheckpointDone {
+    TaskKey key;
+    std::int64_t step = 0;
+    std::string path;
+    friend bool operator==(const CheckpointDone&, const CheckpointDone&) = default;
+};
+/// The newest end of a task's log, so that a dead node's last words are known.
+struct LogTail {
+    TaskKey key;
+    std::int64_t offset = 0;  // Of the first byte.
+    std::string bytes;
+    friend bool operator==(const LogTail&, const LogTail&) = default;
+};
+/// A line of a task's log matched a log rule of the job.
+struct LogMatch {
+    TaskKey key;
+    std::uint32_t rule = 0;
+    std::string line;
+    friend bool operator==(const LogMatch&, const LogMatch&) = default;
+};
+struct LogChunk {
+    std::uint64_t request = 0;
+    std::int64_t offset = 0;
+    std::string bytes;
+    bool end = false;
+    std::string error;  // "" = none.
+    friend bool operator==(const LogChunk&, const LogChunk&) = default;
+};
+struct TunnelOutput {
+    std::uint64_t request = 0;
+    std::string bytes;
+    bool is_stderr = false;
+    bool end = false;
+    int exit_code = 0;  // When `end`: 128 + signal; 125 with `error` when it never started.
+    std::string error;
+    friend bool operator==(const TunnelOutput&, const TunnelOutput&) = default;
+};
+using AgentMessage = std::variant<Hello, Heartbeat, FactsChanged, TaskStatus, Progress,
+                                  CheckpointDone, LogTail, LogMatch, LogChunk, TunnelOutput>;
+
+// ---- agent to agent --------------------------------------------------------------------------
+
+struct PeerAsk {
+    std::string asker;
+    friend bool operator==(const PeerAsk&, const PeerAsk&) = default;
+};
+struct PeerWord {
+    bool has_controller = false;  // Its own lease is live.
+    friend bool operator==(const PeerWord&, const PeerWord&) = default;
+};
+
+}  // namespace muster::protocol
