@@ -55,7 +55,17 @@ enum RoleTag : std::uint64_t {
 };
 constexpr std::uint64_t kExclusive = 1, kHold = 2, kPty = 4;
 
-// Each of these writes or reads one field's content.
+// put() writes one field's content, get() reads it. The lists call those of their items, so all
+// of these are declared first.
+template <class T>
+void put(Writer& out, const std::vector<T>& list);
+void put(Writer& out, const SweepAxis& axis);
+void put(Writer& out, const ConstraintTerm& term);
+void put(Writer& out, const Role& role);
+template <class T>
+void get(Reader& in, std::vector<T>& list);
+void get(Reader& in, SweepAxis& axis);
+
 void put(Writer& out, const std::string& text) {
     out.text(text);
 }

