@@ -15,6 +15,16 @@ namespace muster::node {
 
 // ---- events -----------------------------------------------------------------------------------
 
+/// What outlives the agent of its lease, so that a restart neither lengthens it nor forgets whom
+/// to ask. Times are on Input's clock; a shell that cannot tell how they relate after a restart
+/// (another boot_id) passes nothing.
+struct KeptLease {
+    protocol::Term term = 0;
+    Time until;
+    protocol::LeaseRules rules;
+    std::vector<protocol::PeerAddress> peers;
+    friend bool operator==(const KeptLease&, const KeptLease&) = default;
+};
 /// First input. `found`: tasks whose supervisors or folders the runtime found; they are adopted.
 struct Started {
     struct Found {
@@ -24,6 +34,7 @@ struct Started {
     };
     model::NodeFacts facts;
     std::vector<Found> found;
+    std::optional<KeptLease> kept = {};
 };
 struct LinkOpened {};
 struct LinkClosed {};
@@ -64,6 +75,7 @@ struct ReleaseRun {
 struct NoticeRun {
     protocol::NoticeTask notice;
 };
+/// Again, with an earlier end: the earlier one holds. A task that ended before is left as it is.
 struct StopRun {
     protocol::TaskKey key;
     model::Cause cause = model::Cause::Cancelled;
@@ -80,8 +92,12 @@ struct AskPeer {
 struct DropLink {
     std::string reason;
 };
-using Command =
-    std::variant<SendUp, StartRun, ReleaseRun, NoticeRun, StopRun, CleanRun, AskPeer, DropLink>;
+/// Write it where the next Started finds it, replacing the last; needs no sync. Every few seconds.
+struct KeepLease {
+    KeptLease lease;
+};
+using Command = std::variant<SendUp, StartRun, ReleaseRun, NoticeRun, StopRun, CleanRun, AskPeer,
+                             DropLink, KeepLease>;
 
 struct Step {
     std::vector<Command> commands;   // Idempotent; in order.
@@ -89,6 +105,7 @@ struct Step {
 };
 
 Step step(State& state, const Input& input);
+/// When step() wants a Tick; kNever: not before the next event.
 Time next_wake(const State& state);
 /// What this agent answers a peer that asks.
 protocol::PeerWord word_for_peer(const State& state, Time now);

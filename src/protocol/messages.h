@@ -5,6 +5,7 @@
 // leader's term; each end refuses what is stale.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -62,6 +63,18 @@ struct LeaseRules {
     Duration fence{30'000};
     friend bool operator==(const LeaseRules&, const LeaseRules&) = default;
 };
+/// How long an agent without a controller asks its peers before it decides: long enough that in a
+/// controller's outage every peer's own lease has run out too.
+constexpr Duration ask_time(const LeaseRules& rules) {
+    return {std::max<std::int64_t>(3'000, 2 * rules.heartbeat.ms + 1'000)};
+}
+/// SIGTERM to kill when an agent stops the gangs of a node that is cut off.
+constexpr Duration kFenceGrace{2'000};
+/// How long after a node was last *heard* its part of a gang is certainly gone, if it was cut off:
+/// lease, asking, stopping, and 3 s for drift of clocks and slow kills.
+constexpr Duration gone_after(const LeaseRules& rules) {
+    return rules.fence + ask_time(rules) + kFenceGrace + Duration{3'000};
+}
 struct PeerAddress {
     std::string name;
     std::string address;
