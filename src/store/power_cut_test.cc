@@ -107,7 +107,7 @@ TEST(PowerCut, a_cut_inside_a_commit_leaves_all_or_nothing_of_it) {
         Contents after_batch = before;
         const auto batch = random_batch(prng, after_batch, world.store->last_event());
         // The power goes at a random operation of the commit: nothing after it reaches the disk.
-        world.vfs.fail_after(1 + prng.below(6), FaultVfs::Fault::IoError, true);
+        world.vfs.fail_after(1 + prng.below(12), FaultVfs::Fault::IoError, true);
         const bool acknowledged = static_cast<bool>(world.store->commit(batch));
         World after;
         after.vfs.restore(world.vfs.power_cut(prng, static_cast<unsigned>(prng.below(3) * 500)));
