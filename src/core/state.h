@@ -32,6 +32,8 @@ struct Meta {
     protocol::Term term = 0;
     std::uint64_t next_job = 1, next_node = 1, next_queue = 1, next_user = 1, next_token = 1;
     std::uint64_t next_spec = 1, next_shape = 1, next_idempotency = 1;
+    /// Ids below it were given out by a state that was lost: such tasks are adopted, never stopped.
+    std::uint64_t first_job = 1;
     friend bool operator==(const Meta&, const Meta&) = default;
 };
 
@@ -64,6 +66,7 @@ struct Attempt {
     std::uint32_t rank = 0;      // Of the task that decided it.
     std::string node;            // Its node's name.
     std::string message;
+    Time fault;                       // When what ended it happened; a lost node: last heard of.
     std::int64_t last_step = -1;      // Progress when it ended.
     std::int64_t resumed_step = -1;   // The checkpoint that it began from.
     Duration lost;               // From the fault to the next attempt's running.
@@ -77,6 +80,7 @@ struct ElementRange {
 };
 struct ArrayBook {
     std::vector<ElementRange> waiting;
+    std::vector<std::int64_t> held;  // Waiting too, but held one by one. Ascending.
     std::int64_t live = 0, succeeded = 0, failed = 0, cancelled = 0;
     friend bool operator==(const ArrayBook&, const ArrayBook&) = default;
 };
@@ -99,6 +103,12 @@ struct JobExtra {
     Duration lost_time;                        // Sum over attempts.
     std::int64_t steps_repeated = 0;
     Time first_started;
+    Time deadline;                             // As the spec has it; 0: none.
+    // Of the attempt under way.
+    Time queued_at, running_at, fault_at;
+    std::int64_t resumed_step = -1;
+    std::uint32_t decided_rank = 0;            // Of the task whose end decided it.
+    std::string decided_node;                  // Its node's name.
     friend bool operator==(const JobExtra&, const JobExtra&) = default;
 };
 
@@ -122,6 +132,7 @@ struct Job {
     Time eligible;                         // Not before (begin, back-off).
     std::shared_ptr<const JobExtra> extra; // Null: all defaults.
 };
+static_assert(sizeof(Job) <= 96);
 const JobExtra& extra_of(const Job& job);
 
 struct Spec {
@@ -179,6 +190,8 @@ struct JobLive {
     Time stop_sent, kill_at, fence_at;        // 0: not under way.
     model::Cause stop_cause = model::Cause::None;
     Time running_since;
+    Duration stop_grace;        // Of the stop under way.
+    bool stuck = false;         // The stop is overdue, and that was told (F45).
 };
 struct NodeLive {
     model::NodeHealth health = model::NodeHealth::Unknown;
@@ -186,6 +199,10 @@ struct NodeLive {
     Time heard;                 // Last heartbeat, or since when we wait for one.
     Time since;                 // Entered `health`.
     bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
+    Time peers_at;              // When it was last told its peers; 0: not on this link.
+    /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
+    std::vector<protocol::TaskKey> strays;
+    std::vector<std::pair<Time, JobId>> launch_failures;  // Within the window, oldest first.
 };
 /// Why pending, from the last plan. Per job only where it differs from its shape's.
 using WaitTable = CowTree<scheduler::Blocked>;
@@ -224,11 +241,14 @@ struct NodeLivePut { NodeId id; NodeLive live; };
 struct WaitPut { JobId id; scheduler::Blocked why; };
 struct WaitDropped { JobId id; };
 struct FreezePut { bool frozen; Time since; };
+struct TaskPut { JobId id; protocol::TaskStatus status; };    // One rank of a JobLive.
+struct ProgressPut { JobId id; protocol::Progress progress; };
+struct ShapeWaitPut { ShapeId id; scheduler::Blocked why; };
 using Change =
     std::variant<MetaPut, JobPut, JobDropped, SpecPut, SpecDropped, ShapePut, ShapeDropped,
                  NodePut, NodeDropped, QueuePut, UserPut, TokenPut, TokenDropped, IdempotencyPut,
                  IdempotencyDropped, JobLivePut, JobLiveDropped, NodeLivePut, WaitPut, WaitDropped,
-                 FreezePut>;
+                 FreezePut, TaskPut, ProgressPut, ShapeWaitPut>;
 
 /// What readers see: a moment, immutable. Copying it copies pointers.
 struct View {
@@ -246,7 +266,10 @@ struct View {
     CowTree<Queue> queues;
     CowTree<User> users;
     CowTree<Token> tokens;
-    WaitTable waits;
+    CowTree<Idempotency> idempotency;
+    WaitTable waits;        // Read them with wait_of().
+    WaitTable shape_waits;  // By shape: for its jobs that have none of their own.
+    CowTree<CowTree<JobId>> elements;  // Parent, then element, to the job that it became.
     std::int64_t pending = 0, active = 0;
 };
 
@@ -259,6 +282,7 @@ struct Settings {
     std::int64_t launch_failures_to_hold = 3;  // Of different jobs within launch_failures_window.
     Duration launch_failures_window{600'000};
     std::int64_t jobs_max = 2'000'000;
+    std::vector<std::string> queues = {"default"};  // Made if missing; "default" always is.
 };
 
 struct Indexes;  // Derived; state.cc. By name, by content, timers, dependents, per-state sets.
@@ -287,6 +311,12 @@ void check(const State& state);
 std::uint64_t digest(const State& state);
 
 std::optional<JobId> find_job(const View& view, std::string_view text);  // "12", "12_3".
+/// Why a pending job waits: held, dependencies, its begin; else what the last plan said of it.
+scheduler::Blocked wait_of(const View& view, const Job& job, Time now);
+/// Changes with the job's record and with nothing else; never 0. For ETag and if_revision.
+std::uint64_t revision_of(const Job& job);
+/// The spec of a job; what the state keeps always decodes.
+std::shared_ptr<const model::JobSpec> spec_of(const View& view, SpecId id);
 std::optional<NodeId> find_node(const State& state, std::string_view name);
 
 }  // namespace muster::core

@@ -45,6 +45,11 @@ struct Slot {
     NodeId node;
     std::uint32_t group = 0;
     std::uint32_t alternative = 0;  // Index into the group's devices.
+    // Filled in JobStarted only: what the node's books say.
+    std::vector<std::string> devices;
+    MilliCpu cpus;
+    Bytes memory;
+    Bytes disk;
     friend bool operator==(const Slot&, const Slot&) = default;
 };
 
@@ -129,11 +134,17 @@ struct Wait {
     JobId job;
     Blocked why;
 };
+/// The reason of every job of a shape that has none of its own.
+struct ShapeWait {
+    ShapeId shape;
+    Blocked why;
+};
 struct Plan {
     std::uint64_t revision = 0;  // Number of changes that the index had seen.
     Time at;
     std::vector<Start> starts;
-    std::vector<Wait> waits;     // Those whose reason changed since the last plan.
+    std::vector<Wait> waits;     // Those whose reason changed since the last plan: jobs with an
+    std::vector<ShapeWait> shape_waits;  // avoid list one by one, all others by their shape.
     Time wake;                   // Plan again then even if nothing changes (kNever: no need).
     bool complete = true;        // False: stopped at its bound; call again at once.
 };
