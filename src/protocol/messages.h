@@ -149,7 +149,7 @@ struct ForgetTask {
     TaskKey key;
     friend bool operator==(const ForgetTask&, const ForgetTask&) = default;
 };
-/// Bytes of a task's log from `offset` on (negative: so many before its end).
+/// Bytes of a task's log from `offset` on (negative: so many before its end), but not before `since`.
 struct ReadLog {
     std::uint64_t request = 0;
     TaskKey key;
@@ -157,6 +157,7 @@ struct ReadLog {
     std::int64_t offset = 0;
     std::int64_t limit = 1 << 20;
     bool follow = false;         // Until CancelRequest or the task's end.
+    Time since{};                // Only what was written at or after; 0: all.
     friend bool operator==(const ReadLog&, const ReadLog&) = default;
 };
 /// A process (or the task's own terminal) inside a running task, tunnelled to a client.
