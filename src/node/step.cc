@@ -201,15 +201,15 @@ void Stepper::on(const protocol::StartTask& message) {
     task.order = message;
     task.status.key = key;
     task.status.term = message.term;
-    if (task.gang() && at_ >= state_.lease_until) {
-        step_.notes.push_back("refused: a gang's task of job " + std::to_string(key.job.value) +
-                              " without a live lease");
-        return;
-    }
     stop_older_attempts(key);
-    task.held_back = older_attempt_alive(key);
+    const bool cut_off = state_.lease == Lease::CutOff && task.gang();
+    task.held_back = cut_off || older_attempt_alive(key);
     Task& kept = state_.tasks.insert_or_assign(key, std::move(task)).first->second;
-    if (!kept.held_back) start(kept);
+    if (cut_off) {
+        stop_task(kept, model::Cause::Fenced, {}, step_);
+    } else if (!kept.held_back) {
+        start(kept);
+    }
 }
 
 void Stepper::on(const protocol::Go& message) {
