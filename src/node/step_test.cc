@@ -281,9 +281,6 @@ struct Row {
     std::string name;
     std::string script;
 };
-void PrintTo(const Row& row, std::ostream* out) {
-    *out << row.name;
-}
 
 /// "== name" opens a row; lines that begin with ">" are what is expected to come out.
 /// UPDATE=1 writes what came out instead: read the difference before it is committed.
