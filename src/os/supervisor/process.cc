@@ -1,0 +1,223 @@
+#include "os/supervisor/process.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace muster::os {
+namespace {
+
+constexpr std::size_t kSecretMax = 64 * 1024;
+
+/// What the child tells before it gives up; fixed size, one write.
+struct Failure {
+    int error = 0;
+    int users_fault = 0;
+    char what[240] = {};
+};
+
+class Child {
+public:
+    Child(const SpawnAsk& ask, int tell) : ask_(ask), launch_(ask.launch), tell_(tell) {}
+
+    [[noreturn]] void run() {
+        ::setsid();
+        join_groups();
+        stdio();
+        signals();
+        if (launch_.reset_oom_score) reset_oom_score();
+        for (const LimitLaunch& limit : launch_.limits) {
+            const rlimit value{limit.soft, limit.hard};
+            ::setrlimit(static_cast<__rlimit_resource>(limit.resource), &value);
+        }
+        ::umask(022);
+        if (!ask_.as_supervisor) {
+            become_user();
+            if (::chdir(launch_.workdir.c_str()) != 0)
+                fail(errno, "cannot enter workdir ", launch_.workdir, true);
+        }
+        make_env();
+        execute();
+    }
+
+private:
+    [[noreturn]] void fail(int error, std::string_view what, std::string_view name,
+                           bool users_fault) {
+        Failure failure{.error = error, .users_fault = users_fault};
+        std::size_t at = 0;
+        for (const std::string_view part : {what, name})
+            for (const char c : part)
+                if (at + 1 < sizeof failure.what) failure.what[at++] = c;
+        [[maybe_unused]] const ssize_t n = ::write(tell_, &failure, sizeof failure);
+        ::_exit(127);
+    }
+
+    void join_groups() {
+        if (ask_.as_supervisor && !launch_.container) return;
+        for (const GroupLaunch& group : launch_.groups_to_join) {
+            const std::string procs = group.path + "/cgroup.procs";
+            const int fd = ::open(procs.c_str(), O_WRONLY | O_CLOEXEC);
+            if (fd < 0 || ::write(fd, "0", 1) != 1)
+                fail(errno, "cannot join control group ", group.path, false);
+            ::close(fd);
+        }
+    }
+
+    void stdio() {
+        int null = -1;
+        for (int i = 0; i < 3; ++i) {
+            int fd = ask_.stdio[i];
+            if (fd < 0) {
+                if (null < 0) null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+                fd = null;
+            }
+            if (fd == i) {
+                ::fcntl(fd, F_SETFD, 0);
+            } else if (::dup2(fd, i) < 0) {
+                fail(errno, "cannot set up standard streams", "", false);
+            }
+        }
+        if (ask_.terminal) ::ioctl(0, TIOCSCTTY, 0);
+    }
+
+    static void signals() {
+        struct sigaction standard {};
+        standard.sa_handler = SIG_DFL;
+        for (int s = 1; s < NSIG; ++s) ::sigaction(s, &standard, nullptr);
+        sigset_t none;
+        ::sigemptyset(&none);
+        ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    }
+
+    static void reset_oom_score() {
+        const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (fd < 0) return;
+        [[maybe_unused]] const ssize_t n = ::write(fd, "0", 1);
+        ::close(fd);
+    }
+
+    void become_user() {
+        if (!launch_.switch_user) return;
+        static_assert(sizeof(gid_t) == sizeof(std::uint32_t));
+        if (::setgroups(launch_.groups.size(), launch_.groups.data()) != 0 ||
+            ::setresgid(launch_.gid, launch_.gid, launch_.gid) != 0 ||
+            ::setresuid(launch_.uid, launch_.uid, launch_.uid) != 0)
+            fail(errno, "cannot become user ", std::to_string(launch_.uid), false);
+    }
+
+    void set(std::string variable) {
+        const std::size_t equal = variable.find('=');
+        const std::string_view name(variable.data(), equal + 1);
+        for (std::string& old : env_)
+            if (old.compare(0, name.size(), name) == 0) {
+                old = std::move(variable);
+                return;
+            }
+        env_.push_back(std::move(variable));
+    }
+
+    void make_env() {
+        env_ = *ask_.env.front();
+        for (std::size_t i = 1; i < ask_.env.size(); ++i)
+            for (const std::string& variable : *ask_.env[i]) set(variable);
+        if (launch_.container) return;
+        for (const std::string& secret : launch_.secrets) {
+            const std::size_t equal = secret.find('=');
+            const std::string file = secret.substr(equal + 1);
+            const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+            if (fd < 0) fail(errno, "cannot read secret file ", file, true);
+            std::string value(kSecretMax + 1, '\0');
+            std::size_t size = 0;
+            ssize_t n = 0;
+            while ((n = ::read(fd, value.data() + size, value.size() - size)) > 0)
+                size += static_cast<std::size_t>(n);
+            if (n < 0) fail(errno, "cannot read secret file ", file, true);
+            if (size > kSecretMax) fail(EFBIG, "secret file over 64 KiB: ", file, true);
+            ::close(fd);
+            value.resize(size);
+            while (!value.empty() && (value.back() == '\n' || value.back() == '\r'))
+                value.pop_back();
+            set(secret.substr(0, equal + 1) + value);
+        }
+    }
+
+    std::string_view path_variable() const {
+        for (const std::string& variable : env_)
+            if (variable.compare(0, 5, "PATH=") == 0) return std::string_view(variable).substr(5);
+        return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    }
+
+    [[noreturn]] void execute() {
+        std::vector<char*> argv, env;
+        for (const std::string& word : ask_.argv) argv.push_back(const_cast<char*>(word.c_str()));
+        for (const std::string& word : env_) env.push_back(const_cast<char*>(word.c_str()));
+        argv.push_back(nullptr);
+        env.push_back(nullptr);
+        const std::string& program = ask_.argv.front();
+        int error = ENOENT;
+        if (program.find('/') != std::string::npos) {
+            ::execve(program.c_str(), argv.data(), env.data());
+            error = errno;
+        } else {
+            std::string_view path = path_variable();
+            while (!path.empty()) {
+                const std::size_t end = path.find(':');
+                std::string candidate(path.substr(0, end));
+                path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
+                if (candidate.empty()) candidate = ".";
+                candidate.append("/").append(program);
+                ::execve(candidate.c_str(), argv.data(), env.data());
+                if (errno != ENOENT && errno != ENOTDIR) error = errno;
+            }
+        }
+        fail(error, "cannot run ", program, true);
+    }
+
+    const SpawnAsk& ask_;
+    const Launch& launch_;
+    int tell_;
+    std::vector<std::string> env_;
+};
+
+}  // namespace
+
+Spawned spawn(const SpawnAsk& ask) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return {.error = std::string("cannot make a pipe: ") + std::strerror(errno)};
+    const pid_t pid = ::fork();
+    if (pid == 0) Child(ask, ends[1]).run();
+    const int fork_error = errno;
+    ::close(ends[1]);
+    Spawned spawned{.pid = pid};
+    Failure failure;
+    if (pid < 0) {
+        spawned.error = std::string("cannot fork: ") + std::strerror(fork_error);
+    } else {
+        ssize_t n = 0;
+        do n = ::read(ends[0], &failure, sizeof failure);
+        while (n < 0 && errno == EINTR);
+        if (n == static_cast<ssize_t>(sizeof failure)) {
+            spawned.error = std::string(failure.what) + ": " + std::strerror(failure.error);
+            spawned.users_fault = failure.users_fault != 0;
+            int status = 0;
+            while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+            }
+            spawned.pid = -1;
+        }
+    }
+    ::close(ends[0]);
+    return spawned;
+}
+
+}  // namespace muster::os

@@ -1,0 +1,132 @@
+// One task's supervisor: starts its processes, keeps its output and exit status, and ends it.
+//
+// It needs no agent while it runs, and answers whichever agent connects to its control socket. It
+// promises that no process of the task is left when the exit file appears.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "os/supervisor/group.h"
+#include "os/supervisor/log_writer.h"
+#include "os/supervisor/process.h"
+#include "os/task_files.h"
+
+namespace muster::os {
+
+class Supervisor {
+public:
+    /// `dir`: the task's folder, also the working directory. `agent`: a connection that is open
+    /// already, or -1.
+    Supervisor(int dir, Launch launch, int agent);
+    ~Supervisor();
+    Supervisor(const Supervisor&) = delete;
+    Supervisor& operator=(const Supervisor&) = delete;
+
+    /// Until the task has ended and its exit file is written. The process's exit status.
+    int run();
+
+private:
+    enum class Phase : std::uint8_t { Setup, Ready, Running, Emptying, Over };
+    struct Pipe {
+        int fd = -1;
+        int local_rank = 0;
+        int stream = 1;
+        bool terminal = false;
+        std::string partial = {};   // The begin of a line whose end has not come.
+        std::int64_t flush_at = 0;  // steady_ms(); 0: nothing held.
+    };
+    struct Rank {
+        pid_t pid = -1;
+        int status = 0;
+        bool ended = false;
+    };
+    struct Connection {
+        int fd = -1;
+        std::int64_t log_known = 0;  // -1: not asked.
+    };
+    struct Exec {
+        pid_t pid = -1;
+        int connection = -1;  // Descriptor of who asked; -1: gone.
+        std::string id;
+    };
+
+    // The loop.
+    bool open_signals();
+    void listen_control();
+    void loop_once();
+    int wait_ms() const;
+    void on_timers();
+    void on_children();
+    void on_child(pid_t pid, int status);
+
+    // The task's life.
+    void begin();
+    void start_setup();
+    void become_ready();
+    void release();
+    void start_ranks();
+    bool start_rank(int local_rank);
+    void fail_launch(const Spawned& spawned, bool setup);
+    void on_rank_end(int local_rank, int status);
+    void stop(std::int64_t grace_ms);
+    void notice(int signo, std::int64_t grace_ms);
+    void begin_emptying();
+    void try_to_end();
+    void end();
+    void judge(Exit& exit) const;
+
+    // Output.
+    void add_pipe(int fd, int local_rank, int stream, bool terminal);
+    void read_pipe(Pipe& pipe);
+    void take_output(Pipe& pipe, std::string_view bytes);
+    void flush(Pipe& pipe);
+    void drain();
+
+    // Control.
+    void accept_control();
+    void on_packet(Connection& connection, std::string_view packet);
+    void read_connection(Connection& connection);
+    void send(Connection& connection, char kind, std::string_view text,
+              const std::vector<int>& fds = {});
+    void tell_all(char kind, std::string_view text);
+    void tell_log();
+    void drop(Connection& connection);
+    void start_exec(Connection& connection, std::string_view records);
+    void give_terminal(Connection& connection);
+    std::string state_text() const;
+
+    int dir_;
+    Launch launch_;
+    ProcessGroup group_;
+    LogWriter log_;
+    Phase phase_ = Phase::Setup;
+    int signals_ = -1, control_ = -1;
+    int terminal_ = -1;
+    pid_t setup_pid_ = -1;
+    std::vector<Rank> ranks_;
+    std::vector<Pipe> pipes_;
+    std::vector<Connection> connections_;
+    std::vector<Exec> execs_;
+    std::vector<std::string> go_env_;
+    Exit exit_;
+    bool judged_ = false;  // exit_ already says how: a rank failed, or nothing was run.
+    bool stopping_ = false;
+    bool no_children_ = false;   // waitpid said so.
+    std::int64_t kill_at_ = 0;   // steady_ms(): the end of a grace; 0: none.
+    std::int64_t retry_at_ = 0;  // Emptying: when to look and kill again.
+    std::int64_t retry_ms_ = 5;
+    std::int64_t emptying_since_ = 0;
+    std::string stuck_;
+    std::int64_t children_cpu_ms_ = 0;
+};
+
+/// main() of muster-task: `muster-task FOLDER`, with the agent's connection as descriptor 3.
+int supervise(const char* folder, int agent);
+
+}  // namespace muster::os

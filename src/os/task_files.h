@@ -1,0 +1,148 @@
+// The files in a task's folder that the agent writes and the task's supervisor reads, and back.
+//
+// All are "key=value" records, each ended by a NUL (values hold anything but NUL); unknown keys are
+// ignored, so that agent and supervisor of neighbouring versions understand each other. No file is
+// read before it is whole: each is written under another name and renamed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::os {
+
+/// Names within a task's folder.
+namespace files {
+constexpr const char* kOrder = "order";      // The StartTask, as the agent got it.
+constexpr const char* kLaunch = "launch";    // What the supervisor is to run.
+constexpr const char* kGo = "go";            // Environment known only now; its presence releases.
+constexpr const char* kStarted = "started";  // Supervisor's pid and start time.
+constexpr const char* kExit = "exit";        // How it ended.
+constexpr const char* kStop = "stop";        // Why it was told to stop.
+constexpr const char* kNotice = "noticed";   // A notice was given.
+constexpr const char* kDone = "done";        // The job said `done`.
+constexpr const char* kControl = "control";  // Unix socket, SOCK_SEQPACKET.
+constexpr const char* kRun = "run";          // Directory that the task may see.
+constexpr const char* kScratch = "scratch";  // The task's default working directory.
+constexpr const char* kLogPrefix = "log.";
+}  // namespace files
+
+/// The first byte of every packet on the control socket; the rest is text.
+namespace packet {
+// To the supervisor.
+constexpr char kGo = 'G';
+constexpr char kNotice = 'N';    // "<signal number>"
+constexpr char kStop = 'S';      // "<grace in ms>"
+constexpr char kWatchLog = 'A';  // "<bytes known>": answer kLog once there are more.
+constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows=.
+constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
+// To the agent.
+constexpr char kState = 'T';    // "preparing", "ready", "running", "stopping [why it takes long]"
+constexpr char kLog = 'L';      // "<bytes now>"
+constexpr char kEnded = 'E';    // The exit file is there.
+constexpr char kStreams = 'x';  // "<id>" with descriptors: 1 = terminal; 3 = stdin, stdout, stderr.
+constexpr char kExecEnded = 'e';  // "<id> <exit code> [error]"
+}  // namespace packet
+
+constexpr std::size_t kPacketMax = 128 * 1024;
+
+struct RankLaunch {
+    std::vector<std::string> env;  // "NAME=VALUE", on top of the task's.
+};
+struct LimitLaunch {
+    int resource = 0;  // RLIMIT_*
+    std::uint64_t soft = 0, hard = 0;
+};
+/// A control group that a task's processes join, and what can be read from it.
+struct GroupLaunch {
+    std::string path;
+    bool unified = false;  // v2: cgroup.kill, cgroup.events; else the legacy hierarchy.
+    bool memory = false;   // Has the memory controller: peak and OOM are read here.
+    bool own = true;       // Removed at the end; false: shared by several tasks.
+    friend bool operator==(const GroupLaunch&, const GroupLaunch&) = default;
+};
+
+struct Launch {
+    bool switch_user = false;  // Only a supervisor that runs as root can.
+    std::uint32_t uid = 0, gid = 0;
+    std::vector<std::uint32_t> groups;
+    std::vector<std::string> env;      // "NAME=VALUE"
+    std::vector<std::string> secrets;  // "NAME=FILE", read as the user.
+    std::vector<std::string> setup;    // argv; empty: none.
+    std::vector<std::string> run;      // argv of every rank.
+    std::vector<std::string> after;    // argv run as the supervisor once all is over (clean-up).
+    std::vector<std::string> enter;    // argv put before the command of an exec.
+    std::string workdir;
+    std::vector<RankLaunch> ranks;
+    std::vector<LimitLaunch> limits;
+    std::vector<GroupLaunch> groups_to_join;
+    bool barrier = false;
+    bool pty = false;
+    bool container = false;  // `run` is an OCI runtime: it is run as the supervisor itself.
+    bool reset_oom_score = false;
+    std::int64_t log_bytes_max = 100 << 20;
+};
+std::string encode(const Launch& launch);
+bool decode_launch(std::string_view bytes, Launch& launch);
+
+struct Exit {
+    bool launch_failed = false;  // Nothing was run, or setup could not start: the node's fault.
+    bool setup_failed = false;
+    bool stopped = false;  // Told to stop before it ended.
+    bool killed = false;   // …and had to be killed after the grace.
+    int exit_code = -1;    // Of the first rank that failed; 0: all ended well.
+    int signal = 0;
+    int local_rank = 0;
+    bool oom = false;
+    std::int64_t peak_memory = 0;
+    std::int64_t cpu_ms = 0;
+    std::int64_t started_ms = 0, ended_ms = 0;  // Since the epoch; started_ms 0: never ran.
+    std::string message;
+    friend bool operator==(const Exit&, const Exit&) = default;
+};
+std::string encode(const Exit& exit);
+bool decode_exit(std::string_view bytes, Exit& exit);  // False: not a whole one.
+
+/// One record; `value` must hold no NUL.
+void put_record(std::string& out, std::string_view key, std::string_view value);
+void put_record(std::string& out, std::string_view key, std::int64_t value);
+/// Calls `each(key, value)` for every whole record.
+template <class Each>
+void each_record(std::string_view bytes, Each each) {
+    while (true) {
+        const std::size_t end = bytes.find('\0');
+        if (end == std::string_view::npos) return;
+        const std::string_view record = bytes.substr(0, end);
+        bytes.remove_prefix(end + 1);
+        const std::size_t equal = record.find('=');
+        if (equal == std::string_view::npos) continue;
+        each(record.substr(0, equal), record.substr(equal + 1));
+    }
+}
+std::int64_t to_number(std::string_view text);  // 0 for what is none.
+
+/// The whole file, or false. Bounded: a file over 64 MiB is not ours.
+bool read_small_file(int dir, const char* path, std::string& out);
+/// Under another name, then renamed; synced in between (and the folder after) if `sync`.
+/// 0, or the errno of what failed.
+int write_small_file(int dir, const char* path, std::string_view bytes, bool sync,
+                     unsigned mode = 0600);
+
+// ---- the log ----------------------------------------------------------------------------------
+
+/// Before each run of bytes in a log file. Offsets in a log count payload bytes only; the name of
+/// a file, "log." and 16 hex digits, is the offset of its first byte.
+struct LogFrame {
+    std::uint32_t size = 0;
+    std::uint16_t local_rank = 0;
+    std::uint8_t stream = 1;  // 0: a word of the supervisor, 1: stdout or terminal, 2: stderr.
+    std::uint8_t reserved = 0;
+    std::int64_t time_ms = 0;
+};
+static_assert(sizeof(LogFrame) == 16);
+std::string log_file_name(std::int64_t offset);
+/// The offset in a log file's name, or -1.
+std::int64_t log_file_offset(std::string_view name);
+
+}  // namespace muster::os
