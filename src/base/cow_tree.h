@@ -75,7 +75,8 @@ public:
     /// Calls visit(key, const T&) in key order, from `first` on, until it returns false.
     template <class Visit>
     void visit_from(std::uint64_t first, Visit&& visit) const {
-        if (root_ && (first >> (kBits * (height_ + 1))) == 0) walk(*root_, height_, 0, first, visit);
+        if (root_ && (first >> (kBits * (height_ + 1))) == 0)
+            walk(*root_, height_, 0, first, visit);
     }
     template <class Visit>
     void for_each(Visit&& visit) const {
@@ -90,7 +91,55 @@ public:
         if (root_) walk_back(*root_, height_, 0, last, visit);
     }
 
+    /// True if one is a copy of the other, unchanged since. (False says nothing.)
+    bool same_as(const CowTree& other) const { return root_ == other.root_; }
+    /// Calls visit(key, const T* here, const T* there), in key order, for every record that one of
+    /// them lacks or for which equal(here, there) is false. What they share costs nothing.
+    template <class Equal, class Visit>
+    void visit_changed(const CowTree& other, Equal&& equal, Visit&& visit) const {
+        const int top = height_ > other.height_ ? height_ : other.height_;
+        differ({root_.get(), height_}, {other.root_.get(), other.height_}, top, 0, equal, visit);
+    }
+
 private:
+    struct Place {
+        const Node* node;  // Null: nothing there.
+        int height;        // Of `node`, perhaps below the level that is looked at.
+
+        std::uint64_t used(int level) const {
+            if (node == nullptr) return 0;
+            return height < level ? 1 : node->used;
+        }
+        Place down(int level, std::uint64_t slot) const {
+            if ((used(level) >> slot & 1) == 0) return {nullptr, level - 1};
+            if (height < level) return *this;
+            return {static_cast<const Inner*>(node)->child[slot].get(), level - 1};
+        }
+        const T* value(std::uint64_t slot) const {
+            if ((used(0) >> slot & 1) == 0) return nullptr;
+            return &static_cast<const Leaf*>(node)->value[slot];
+        }
+    };
+    template <class Equal, class Visit>
+    static void differ(Place here, Place there, int level, std::uint64_t base, Equal& equal,
+                       Visit& visit) {
+        if (here.node == there.node) return;
+        const std::uint64_t span = std::uint64_t{1} << (kBits * level);
+        for (std::uint64_t bits = here.used(level) | there.used(level); bits != 0;
+             bits &= bits - 1) {
+            const auto slot = static_cast<std::uint64_t>(std::countr_zero(bits));
+            if (level > 0) {
+                differ(here.down(level, slot), there.down(level, slot), level - 1,
+                       base + slot * span, equal, visit);
+                continue;
+            }
+            const T* mine = here.value(slot);
+            const T* theirs = there.value(slot);
+            if (mine == nullptr || theirs == nullptr || !equal(*mine, *theirs)) {
+                visit(base + slot, mine, theirs);
+            }
+        }
+    }
     // A node that no view shares may be changed in place. Only the owner adds references, so a
     // count of one cannot grow under him; the fence orders him after the reader that let go.
     template <class N>
@@ -118,8 +167,10 @@ private:
             const auto slot = (key >> (kBits * level)) & (kFan - 1);
             Inner& inner = own<Inner>(*node);
             if ((inner.used >> slot & 1) == 0) {
-                if (level > 1) inner.child[slot] = std::make_shared<Inner>();
-                else inner.child[slot] = std::make_shared<Leaf>();
+                if (level > 1)
+                    inner.child[slot] = std::make_shared<Inner>();
+                else
+                    inner.child[slot] = std::make_shared<Leaf>();
                 inner.used |= std::uint64_t{1} << slot;
             }
             node = &inner.child[slot];

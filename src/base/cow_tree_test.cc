@@ -22,7 +22,8 @@ TEST(CowTree, equals_a_map_and_views_stay_as_they_were) {
         Prng prng(seed);
         CowTree<std::uint64_t> tree;
         std::map<std::uint64_t, std::uint64_t> model;
-        std::vector<std::pair<CowTree<std::uint64_t>, std::map<std::uint64_t, std::uint64_t>>> views;
+        std::vector<std::pair<CowTree<std::uint64_t>, std::map<std::uint64_t, std::uint64_t>>>
+            views;
         const std::uint64_t range = std::uint64_t{1} << prng.between(3, 30);
         for (int i = 0; i < 2000; ++i) {
             const std::uint64_t key = prng.below(range);
@@ -49,6 +50,37 @@ TEST(CowTree, walks_from_a_key_both_ways) {
     EXPECT_EQ(up, (std::vector<std::uint64_t>{64, 70, 5000}));
     EXPECT_EQ(down, (std::vector<std::uint64_t>{5000, 70, 64, 3}));
     EXPECT_EQ(tree.find(std::uint64_t{1} << 35), nullptr);
+}
+
+TEST(CowTree, tells_what_changed_between_two_views) {
+    CowTree<int> tree;
+    std::map<std::uint64_t, int> model;
+    Prng random(7);
+    for (int round = 0; round < 200; ++round) {
+        const CowTree<int> before = tree;
+        const std::map<std::uint64_t, int> model_before = model;
+        EXPECT_TRUE(before.same_as(tree));
+        for (int i = 0; i < 5; ++i) {
+            const std::uint64_t key = random.below(round < 100 ? 300 : 300'000);
+            if (random.below(3) == 0)
+                tree.erase(key), model.erase(key);
+            else
+                tree.upsert(key) = model[key] = static_cast<int>(random.below(4));
+        }
+        std::map<std::uint64_t, int> rebuilt = model_before;
+        std::uint64_t last = 0;
+        const auto equal = [](int a, int b) { return a == b; };
+        tree.visit_changed(before, equal, [&](std::uint64_t key, const int* now, const int* was) {
+            EXPECT_TRUE(last <= key);
+            last = key;
+            EXPECT_EQ(was != nullptr, model_before.contains(key));
+            if (now != nullptr)
+                rebuilt[key] = *now;
+            else
+                rebuilt.erase(key);
+        });
+        EXPECT_EQ(rebuilt, model);
+    }
 }
 
 }  // namespace
