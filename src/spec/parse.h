@@ -29,7 +29,8 @@ struct ParseOptions {
     std::string default_workdir;   // Of a job without image that names no workdir. "": its scratch.
 };
 
-/// `field` is a name of job_fields() (dashes or underscores), `text` what stood after the flag.
+/// `field` is a name or a flag of job_fields() without its dashes in front ("expected-time",
+/// "mount"), `text` what stood after the flag; "true" for a flag without a value.
 struct FlagText {
     std::string field;
     std::string text;

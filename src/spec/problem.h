@@ -23,12 +23,13 @@ struct Problem {
     std::string limit;       // What would be accepted: "0..100". "" if that is not a limit.
     std::string suggestion;  // The nearest valid name. "" if none is near.
     std::string source;      // The source line, for the caret; "" if it is not known.
+    int skipped = 0;         // Characters left out at the front of a very long `source`.
     friend bool operator==(const Problem&, const Problem&) = default;
 };
 using Problems = std::vector<Problem>;
 
-/// "job.yaml:3:1: error: memry: unknown key; did you mean memory?", or "--gpus: …", or for a
-/// document without a file name "3:1: error: …". No source line.
+/// "job.yaml:3:1: error: memry: unknown key; did you mean memory?", or without a file name
+/// "3:1: error: …", or for a flag "--gpus: …". No source line.
 std::string render_line(const Problem& problem);
 /// As render_line(), then the source line and a caret under the column; wide characters count two
 /// columns. Ends with a line break.

@@ -1,0 +1,66 @@
+// Reads a job file, and never more of it than a job may have.
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "spec/parse.h"
+
+namespace muster::spec {
+namespace {
+
+class Descriptor {
+public:
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (number_ > 2) ::close(number_);
+    }
+    int number() const { return number_; }
+
+private:
+    int number_;
+};
+
+Error system_error(const std::string& path, int number) {
+    const Code code = number == ENOENT || number == ENOTDIR ? Code::NotFound
+                      : number == EACCES || number == EPERM ? Code::Denied
+                                                            : Code::Invalid;
+    return {.code = code, .message = path + ": cannot be read: " + std::strerror(number)};
+}
+
+Error too_large(const std::string& path, const std::string& size) {
+    return {.code = Code::TooLarge,
+            .message = path + ": " + size + ", over the limit of " +
+                       format_bytes({static_cast<std::int64_t>(kJobFileMax)}) + " for a job file",
+            .fix = "give the job's file itself, not an archive or its data"};
+}
+
+}  // namespace
+
+Result<std::string> read_job_file(const std::string& path) {
+    const Descriptor file(path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number() < 0) return system_error(path, errno);
+    struct stat facts {};
+    if (::fstat(file.number(), &facts) != 0) return system_error(path, errno);
+    if (S_ISDIR(facts.st_mode))
+        return Error{.code = Code::Invalid, .message = path + ": is a directory, not a job file"};
+    if (S_ISREG(facts.st_mode) && facts.st_size > static_cast<off_t>(kJobFileMax))
+        return too_large(path, format_bytes({facts.st_size}));
+    std::string out;
+    char chunk[16'384];
+    for (;;) {
+        const ssize_t n = ::read(file.number(), chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return system_error(path, errno);
+        if (n == 0) return out;
+        out.append(chunk, static_cast<std::size_t>(n));
+        if (out.size() > kJobFileMax) return too_large(path, "longer");
+    }
+}
+
+}  // namespace muster::spec
