@@ -1,0 +1,20 @@
+// What every daemon of ours does the same way: signals, the word to systemd, errors to people.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+
+namespace muster::apps {
+
+/// Blocks SIGTERM, SIGINT and SIGHUP in this thread and all that it starts. Call first in main().
+void block_signals();
+/// Sleeps until SIGTERM or SIGINT; calls `reload` on SIGHUP.
+void wait_for_stop(const std::function<void()>& reload);
+/// Tells systemd, if it asked (NOTIFY_SOCKET): "READY=1".
+void notify_ready();
+/// "error: …", "  cause: …", "  fix: …" on standard error; returns the exit code of its kind.
+int report(const Error& error);
+
+}  // namespace muster::apps

@@ -1,0 +1,14 @@
+// The verbs of musterd, one file each.
+#pragma once
+
+#include "controller/controller.h"
+
+namespace muster::apps {
+
+int controller_verb(int argc, char** argv);
+int agent_verb(int argc, char** argv);
+int up_verb(int argc, char** argv);
+
+controller::ControllerHooks controller_hooks();
+
+}  // namespace muster::apps

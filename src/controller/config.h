@@ -1,0 +1,41 @@
+// controller.yaml: every field optional, every error at once. Defaults need no file.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/state.h"
+
+namespace muster::controller {
+
+struct Config {
+    std::string state_dir = "/var/lib/muster/controller";
+    std::string socket = "/run/muster/api.sock";  // "" = none.
+    std::string listen = "0.0.0.0:7070";          // REST over TLS; "" = none.
+    std::string agents = "0.0.0.0:7071";          // Where agents dial in; "" = none.
+    std::string advertise;           // host that agents and clients use; "" = this host's name.
+    std::vector<std::string> hosts;  // Further names and addresses on the certificate.
+    core::Settings settings;
+    std::int64_t events_kept = 100'000;
+    Bytes watermark{64 << 20};
+};
+
+/// One field of the file, for docs and the schema.
+struct ConfigField {
+    const char* name;
+    const char* type;
+    const char* help;
+    bool live;  // A reload (SIGHUP) takes it over.
+};
+const std::vector<ConfigField>& config_fields();
+
+/// All problems at once, each "file:line:col: field: what is wrong". Missing file: NotFound.
+struct ConfigResult {
+    Config config;
+    std::vector<std::string> problems;
+};
+ConfigResult parse_config(std::string_view yaml, const std::string& file);
+
+}  // namespace muster::controller
