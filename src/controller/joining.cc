@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "base/error_codes.h"
 #include "net/pki.h"
 
 namespace muster::controller {
@@ -23,7 +24,7 @@ Result<std::uint64_t> token_of(const core::View& view, const net::JoinAsk& ask, 
     const std::string hash = net::sha256_hex(ask.token_secret);
     Result<std::uint64_t> found = Error{
         Code::Denied, "the join token is not known here", "it was revoked, or is another cluster's",
-        "make a new one on the controller: muster token create --join", 2102};
+        "make a new one on the controller: muster token create --join", errors::kJoinRefused};
     view.tokens.for_each([&](std::uint64_t id, const core::Token& token) {
         if (token.kind != core::TokenKind::Join || !net::equal_constant_time(token.hash, hash))
             return;
@@ -31,11 +32,11 @@ Result<std::uint64_t> token_of(const core::View& view, const net::JoinAsk& ask, 
             found = Error{
                 Code::Denied,
                 token.uses_left == 0 ? "the join token is used up" : "the join token has expired",
-                "", "make a new one on the controller: muster token create --join", 2103};
+                "", "make a new one on the controller: muster token create --join", errors::kJoinRefused};
         } else if (!token.user.empty() && token.user != ask.node_name) {
             found = Error{Code::Denied,
                           "the join token is for node " + token.user + ", not " + ask.node_name, "",
-                          "set name in agent.yaml, or make another token", 2104};
+                          "set name in agent.yaml, or make another token", errors::kJoinRefused};
         } else {
             found = id;
         }
@@ -56,7 +57,7 @@ void answer_join(Loop& loop, const Authority& authority, net::JoinAsk ask, net::
     if (!good_name(ask.node_name)) {
         return reply(Error{Code::Invalid,
                            "node name '" + ask.node_name + "' is not 1-50 of a-z A-Z 0-9 - . _", "",
-                           "set name in agent.yaml", 5101});
+                           "set name in agent.yaml", errors::kJoinRefused});
     }
     if (ask.renewal) return reply(sign(authority, ask, now));
     const auto token = token_of(*loop.view(), ask, now);

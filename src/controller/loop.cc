@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "base/error_codes.h"
 #include "base/require.h"
 #include "core/records.h"
 
@@ -312,7 +313,7 @@ void Loop::post(core::Event event, Reply reply) {
     if (reply && is_new_work(event) && (impl_->stuck || impl_->store.nearly_full())) {
         reply(Error{Code::NoSpace, "the controller's disk is nearly full: new work is refused",
                     "less room is left than the watermark of the state folder",
-                    "make room on the controller's disk; ends and cancels still work", 3507});
+                    "make room on the controller's disk; ends and cancels still work", errors::kDiskFull});
         return;
     }
     bool full = false;
@@ -325,7 +326,7 @@ void Loop::post(core::Event event, Reply reply) {
         reply(Error{
             Code::Unavailable,
             "the controller has " + std::to_string(impl_->options.queue_max) + " requests waiting",
-            "", "try again in a moment"});
+            "", "try again in a moment", errors::kNotReady});
         return;
     }
     impl_->inbox_changed.notify_one();
