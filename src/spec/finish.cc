@@ -76,7 +76,7 @@ void Normaliser::fail_whole(std::string message) {
     Problem problem;
     problem.file = sources_[0].name;
     problem.message = std::move(message);
-    found_.push_back({0, 0, std::move(problem)});
+    found_.push_back({0, UINT32_MAX, std::move(problem)});
 }
 
 void Normaliser::finish() {

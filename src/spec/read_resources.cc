@@ -32,15 +32,17 @@ std::string device_word(Normaliser& n, const Value& v, std::string_view written,
     return {};
 }
 
-std::optional<std::int64_t> device_count(Normaliser& n, const Value& v, std::string_view written) {
+/// `written` is the count in `whole`, which the message shows.
+std::optional<std::int64_t> device_count(Normaliser& n, const Value& v, std::string_view written,
+                                         std::string_view whole) {
     const std::string limit = "1.." + std::to_string(model::kGpusPerNodeMax);
     const auto count = parse_integer(written, 1, model::kGpusPerNodeMax);
     if (count) return *count;
     const bool share = written.find_first_not_of("0123456789./") == std::string_view::npos &&
                        written.find_first_of("./") != std::string_view::npos;
     n.fail(v,
-           share ? shorten(written) + ": " + std::string(kNoShares)
-                 : shorten(written) + ": the number of devices per node must be in " + limit,
+           share ? shorten(whole) + ": " + std::string(kNoShares)
+                 : shorten(whole) + ": the number of devices per node must be in " + limit,
            {.limit = limit});
     return std::nullopt;
 }
@@ -56,7 +58,7 @@ std::optional<model::DeviceAsk> device_ask(Normaliser& n, const Value& v, std::s
                           last.find_first_not_of("0123456789./") == std::string_view::npos);
     if (counts || !alone) {
         if (counts || !is_memory(last)) {
-            const auto count = device_count(n, v, last);
+            const auto count = device_count(n, v, last, text);
             if (!count) return std::nullopt;
             ask.count = *count;
             parts.pop_back();
@@ -135,7 +137,7 @@ void read_gpu_kind(Normaliser& n, const Value& v) {
 void read_gpu_count(Normaliser& n, const Value& v) {
     const auto written = n.scalar(v);
     if (!written) return;
-    if (const auto count = device_count(n, v, *written)) n.ask->count = *count;
+    if (const auto count = device_count(n, v, *written, *written)) n.ask->count = *count;
 }
 void read_gpu_memory(Normaliser& n, const Value& v) {
     const auto written = n.scalar(v);

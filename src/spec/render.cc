@@ -130,10 +130,10 @@ private:
                                                : ask.kind + ":" + std::to_string(ask.count),
                               ask.kind.empty());
         out_.map(true);
-        if (!ask.kind.empty()) word("kind", ask.kind);
+        if (!ask.kind.empty()) text("kind", ask.kind);
         number("count", ask.count);
         if (ask.memory_min.value != 0) word("memory", exact_bytes(ask.memory_min));
-        if (!ask.vendor.empty()) word("vendor", ask.vendor);
+        if (!ask.vendor.empty()) text("vendor", ask.vendor);
         out_.end();
     }
     void write_resources(const Role& role) {
@@ -256,7 +256,8 @@ private:
         out_.end();
     }
     void write_roles() {
-        begin_map("roles");
+        out_.key("roles");
+        out_.map(false);
         for (const Role& role : spec_.roles) {
             out_.key(role.name);
             out_.map(false);
@@ -316,7 +317,8 @@ public:
             separate();
         else
             out_.append(2 * (open_.size() - 1), ' ');
-        out_ += quoted(name) + ":";
+        out_ +=
+            (is_plain(name) && lower(name) != "null" ? std::string(name) : json_quote(name)) + ":";
         after_key_ = true;
     }
     void text(const std::string& value) {
@@ -379,19 +381,22 @@ private:
                    [](char c) { return static_cast<unsigned char>(c) >= 0x20 || c == '\n'; }) &&
                value.find('\x7f') == std::string::npos && utf8_valid(value);
     }
-    /// As it is where no reader of YAML can take it for anything else; else in JSON's quotes.
-    static std::string quoted(std::string_view text) {
+    static bool is_plain(std::string_view text) {
         constexpr std::string_view kSafe =
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./ -=+$@%";
-        const auto letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
-        static constexpr std::string_view kWords[] = {"null", "true", "false", "yes", "no",
-                                                      "on",   "off",  "y",     "n",   "none"};
-        const std::string low = lower(text);
-        const bool plain = !text.empty() && text.size() < 4096 &&
-                           (letter(text.front()) || text.front() == '/') && text.back() != ' ' &&
-                           text.find_first_not_of(kSafe) == std::string_view::npos &&
-                           std::find(std::begin(kWords), std::end(kWords), low) == std::end(kWords);
-        return plain ? std::string(text) : json_quote(text);
+        constexpr std::size_t kPlainMax = 4096;
+        if (text.empty() || text.size() > kPlainMax || text.back() == ' ') return false;
+        const char first = static_cast<char>(text.front() | 0x20);
+        return ((first >= 'a' && first <= 'z') || text.front() == '/' || text.front() == '_') &&
+               text.find_first_not_of(kSafe) == std::string_view::npos;
+    }
+    /// As it is where no reader of YAML can take it for anything else; else in JSON's quotes.
+    static std::string quoted(std::string_view text) {
+        static constexpr std::string_view kWords[] = {"null", "true", "false", "yes",
+                                                      "no",   "on",   "off",   "none"};
+        const bool word =
+            std::find(std::begin(kWords), std::end(kWords), lower(text)) != std::end(kWords);
+        return is_plain(text) && !word ? std::string(text) : json_quote(text);
     }
 
     std::string out_;

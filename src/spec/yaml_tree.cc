@@ -20,6 +20,9 @@ namespace {
 constexpr std::size_t kAliasedValuesMax = 20'000;
 constexpr std::size_t kAliasedBytesMax = std::size_t{4} << 20;
 
+constexpr std::string_view kNotAKey =
+    "a key must be text, not a list or a map; is a bracket not closed?";
+
 struct Weight {
     std::size_t values = 0;
     std::size_t bytes = 0;
@@ -119,7 +122,7 @@ private:
         if (stack_.size() > static_cast<std::size_t>(kNestingMax)) refuse_depth(frame.value.at);
         if (!stack_.empty() && stack_.back().value.kind == Value::Kind::Map &&
             !stack_.back().has_key)
-            refuse(frame.value.at, "a key must be text, not a list or a map");
+            refuse(frame.value.at, std::string(kNotAKey));
         stack_.push_back(std::move(frame));
     }
     void pop() {
@@ -145,7 +148,7 @@ private:
         } else {
             if (frame.value.kind == Value::Kind::Null) refuse(frame.value.at, "an empty key");
             if (frame.value.kind != Value::Kind::Scalar)
-                refuse(frame.value.at, "a key must be text, not a list or a map");
+                refuse(frame.value.at, std::string(kNotAKey));
             Entry& entry = parent.value.entries.emplace_back();
             entry.key = std::move(frame.value.text);
             entry.source = source_;
@@ -204,7 +207,11 @@ public:
 };
 
 /// yaml-cpp's words, and what most often lies behind them.
-std::string explain(const YAML::ParserException& error) {
+std::string explain(const YAML::ParserException& error, std::string_view text, std::size_t at) {
+    const std::string_view before = text.substr(0, std::min(at, text.size()));
+    const std::string_view line = text.substr(before.rfind('\n') + 1);  // npos + 1 is 0.
+    if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos)
+        return "a tab cannot indent YAML; use spaces";
     struct Row {
         std::string_view theirs;
         std::string_view ours;
@@ -220,6 +227,7 @@ std::string explain(const YAML::ParserException& error) {
          "this line does not fit the list before it; align the dashes"},
         {"end of sequence flow not found", "a list opened with '[' is not closed with ']'"},
         {"end of map flow not found", "a map opened with '{' is not closed with '}'"},
+        {"anchor is not defined", "no anchor of this name stands before it"},
         {"unknown token", "this character cannot start a value; put the text in quotes"},
         {"unexpected character in block scalar",
          "text cannot stand after '|' or '>' on the same line; put a value like \">=40GB\" in "
@@ -246,7 +254,7 @@ Tree read_yaml(std::string_view text, std::uint16_t source) {
         return refused.error;
     } catch (const YAML::ParserException& error) {
         const auto at = error.mark.pos < 0 ? 0 : static_cast<std::uint32_t>(error.mark.pos);
-        return SyntaxError{at, explain(error)};
+        return SyntaxError{at, explain(error, text, at)};
     } catch (const std::exception& error) {
         return SyntaxError{0, std::string("not YAML: ") + error.what()};
     }
