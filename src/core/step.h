@@ -53,6 +53,7 @@ struct UpdateJob {
     JobId job;
     std::int64_t priority = -1;   // -1: as it is.
     std::string queue;            // "": as it is.
+    std::uint64_t if_revision = 0;  // As in ActOnJob.
 };
 enum class NodeAction : std::uint8_t { Drain, Resume, Fenced, Forget };
 /// Fenced: a person or a power controller confirms that the node is off.
