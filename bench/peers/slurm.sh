@@ -131,11 +131,14 @@ start_munge() {
     mkdir -p "$d"
     chmod 755 "$d"
     [ -s "$d/key" ] || { dd if=/dev/urandom of="$d/key" bs=128 count=1 status=none; chmod 600 "$d/key"; }
-    [ -f "$run/pid/munged" ] && kill -0 "$(cat "$run/pid/munged")" 2>/dev/null && return
+    [ -f "$run/pid/munged" ] && alive "$(cat "$run/pid/munged")" && return
     munged --key-file="$d/key" --socket="$d/socket" --pid-file="$run/pid/munged" --log-file="$run/log/munged.log" \
         --seed-file="$d/seed" --num-threads=4
     wait_for 10 "munge's socket" test -S "$d/socket"
 }
+
+# A zombie is dead: its parent, init, may take a second or two to notice.
+alive() { [ -d "/proc/$1" ] && ! grep -q '^State:[[:space:]]Z' "/proc/$1/status" 2>/dev/null; }
 
 # Ends the process of a pid file, if it is (still) the program it should be.
 stop_pid() {
@@ -144,8 +147,8 @@ stop_pid() {
     pid=$(cat "$file")
     if [ -n "$pid" ] && [[ $(readlink "/proc/$pid/exe" 2>/dev/null) == */"$program"* ]]; then
         kill "-$signal" "$pid" 2>/dev/null || true
-        for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.05; done
-        if kill -0 "$pid" 2>/dev/null; then kill -KILL "$pid"; fi
+        for _ in $(seq 750); do alive "$pid" || break; sleep 0.02; done
+        if alive "$pid"; then kill -KILL "$pid"; fi
     fi
     rm -f "$file"
 }
@@ -292,7 +295,7 @@ kill_controller() {
     local pid
     pid=$(controller_pid)
     kill -KILL "$pid"
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.005; done
+    while alive "$pid"; do sleep 0.002; done
     rm -f "$run/pid/slurmctld"
 }
 
