@@ -19,5 +19,7 @@ Code code_of_grpc(int status);
 
 /// RFC 9457: {"type","title","status","detail"} with our cause, fix and code where there are any.
 std::string problem_json(const Error& error);
+/// The same with a status that no Code stands for (405, 408, 422, 431, ...).
+std::string problem_json(const Error& error, int status);
 
 }  // namespace muster::net
