@@ -14,16 +14,17 @@ namespace muster::os {
 
 /// Names within a task's folder.
 namespace files {
-constexpr const char* kOrder = "order";      // The StartTask, as the agent got it.
-constexpr const char* kLaunch = "launch";    // What the supervisor is to run.
-constexpr const char* kGo = "go";            // Environment known only now; its presence releases.
-constexpr const char* kStarted = "started";  // Supervisor's pid and start time.
-constexpr const char* kExit = "exit";        // How it ended.
-constexpr const char* kStop = "stop";        // Why it was told to stop.
-constexpr const char* kNotice = "noticed";   // A notice was given.
-constexpr const char* kDone = "done";        // The job said `done`.
-constexpr const char* kControl = "control";  // Unix socket, SOCK_SEQPACKET.
-constexpr const char* kRun = "run";          // Directory that the task may see.
+constexpr const char* kOrder = "order";     // The StartTask, as the agent got it.
+constexpr const char* kLaunch = "launch";   // What to run; locked by the living supervisor.
+constexpr const char* kGo = "go";           // Environment known only now; its presence releases.
+constexpr const char* kExit = "exit";       // How it ended.
+constexpr const char* kStop = "stop";       // Why it was told to stop.
+constexpr const char* kNotice = "noticed";  // A notice was given.
+constexpr const char* kDone = "done";       // The job said `done`.
+constexpr const char* kControl =
+    "control";                       // Unix socket, SOCK_SEQPACKET; made before any process.
+constexpr const char* kEnd = "end";  // Written by the agent for a task it never started.
+constexpr const char* kRun = "run";  // Directory that the task may see.
 constexpr const char* kScratch = "scratch";  // The task's default working directory.
 constexpr const char* kLogPrefix = "log.";
 }  // namespace files

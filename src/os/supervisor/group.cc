@@ -120,6 +120,16 @@ void ProcessGroup::kill_all() const {
     }
 }
 
+void ProcessGroup::kill_groups() const {
+    for (const GroupLaunch& group : groups_) {
+        if (!group.own) continue;
+        if (group.unified && write_text(group.path + "/cgroup.kill", "1")) continue;
+        std::vector<pid_t> pids;
+        add_group(group.path, pids);
+        for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    }
+}
+
 bool ProcessGroup::empty() const {
     for (const GroupLaunch& group : groups_) {
         if (!group.own) continue;

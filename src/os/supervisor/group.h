@@ -22,6 +22,8 @@ public:
     void signal_all(int signo) const;
     /// Kills all at once: cgroup.kill where there is one, else each.
     void kill_all() const;
+    /// As kill_all(), but by control group alone: for whoever is not the supervisor.
+    void kill_groups() const;
     /// No process is left in the control groups (own ones), nor a child.
     bool empty() const;
 

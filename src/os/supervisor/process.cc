@@ -165,6 +165,7 @@ private:
         env.push_back(nullptr);
         const std::string& program = ask_.argv.front();
         int error = ENOENT;
+        std::string last = program;
         if (program.find('/') != std::string::npos) {
             ::execve(program.c_str(), argv.data(), env.data());
             error = errno;
@@ -177,8 +178,16 @@ private:
                 if (candidate.empty()) candidate = ".";
                 candidate.append("/").append(program);
                 ::execve(candidate.c_str(), argv.data(), env.data());
-                if (errno != ENOENT && errno != ENOTDIR) error = errno;
+                if (errno == ENOENT || errno == ENOTDIR) continue;
+                error = errno;
+                last = candidate;
             }
+        }
+        if (error == ENOEXEC) {  // A script that does not say of which shell.
+            static char shell[] = "/bin/sh";
+            argv.front() = last.data();
+            argv.insert(argv.begin(), shell);
+            ::execve(shell, argv.data(), env.data());
         }
         fail(error, "cannot run ", program, true);
     }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -18,22 +19,11 @@
 namespace muster::os {
 namespace {
 
-constexpr std::int64_t kPeersGraceMs = 10'000;  // Of the other ranks when one failed.
-constexpr std::int64_t kSyncWorthMs = 1'000;    // A shorter task is repeated after a power cut.
+constexpr std::int64_t kPeersGraceMs = 10'000;       // Of the other ranks when one failed.
+constexpr std::int64_t kTerminateBeforeMs = 10'000;  // The end of a notice's grace.
+constexpr std::int64_t kSyncWorthMs = 1'000;  // A shorter task is repeated after a power cut.
 constexpr std::int64_t kStuckAfterMs = 5'000;
 constexpr std::int64_t kRetryMaxMs = 1'000;
-
-/// Field 22 of /proc/self/stat: with the pid, an identity that is never used twice.
-std::string own_start_time() {
-    std::string stat;
-    const int proc = ::open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool read = read_small_file(proc, "stat", stat);
-    if (proc >= 0) ::close(proc);
-    if (!read) return "0";
-    std::string_view rest = std::string_view(stat).substr(stat.rfind(')') + 2);
-    for (int field = 3; field < 22; ++field) rest.remove_prefix(rest.find(' ') + 1);
-    return std::string(rest.substr(0, rest.find(' ')));
-}
 
 }  // namespace
 
@@ -54,11 +44,6 @@ Supervisor::~Supervisor() {
 
 int Supervisor::run() {
     if (!open_signals()) return 1;
-    std::string started;
-    put_record(started, "pid", ::getpid());
-    put_record(started, "start-time", own_start_time());
-    put_record(started, "end", 1);
-    if (write_small_file(dir_, files::kStarted, started, false) != 0) return 1;
     listen_control();
     begin();
     while (phase_ != Phase::Over) loop_once();
@@ -112,7 +97,7 @@ int Supervisor::wait_ms() const {
     std::int64_t at = INT64_MAX;
     for (const Pipe& pipe : pipes_)
         if (pipe.flush_at != 0) at = std::min(at, pipe.flush_at);
-    for (const std::int64_t timer : {kill_at_, retry_at_})
+    for (const std::int64_t timer : {terminate_at_, kill_at_, retry_at_})
         if (timer != 0) at = std::min(at, timer);
     if (at == INT64_MAX) return -1;
     return static_cast<int>(std::clamp<std::int64_t>(at - steady_ms(), 0, 1'000'000));
@@ -122,6 +107,10 @@ void Supervisor::on_timers() {
     const std::int64_t now = steady_ms();
     for (Pipe& pipe : pipes_)
         if (pipe.flush_at != 0 && pipe.flush_at <= now) flush(pipe);
+    if (terminate_at_ != 0 && terminate_at_ <= now) {
+        terminate_at_ = 0;
+        group_.signal_all(SIGTERM);
+    }
     if (kill_at_ != 0 && kill_at_ <= now) {
         kill_at_ = 0;
         if (phase_ != Phase::Over) {
@@ -159,7 +148,6 @@ void Supervisor::on_child(pid_t pid, int status) {
         exit_.setup_failed = !stopping_;
         exit_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         exit_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        if (!stopping_) exit_.message = "setup failed";
         judged_ = true;
         return begin_emptying();
     }
@@ -246,8 +234,10 @@ bool Supervisor::start_rank(int local_rank) {
                         false);
             return false;
         }
-        if (launch_.switch_user && ::fchown(slave, launch_.uid, static_cast<gid_t>(-1)) != 0)
-            exit_.message = "the terminal could not be given to the user";
+        if (launch_.switch_user && ::fchown(slave, launch_.uid, static_cast<gid_t>(-1)) != 0) {
+            fail_launch({.error = "cannot give the terminal to the user"}, false);
+            return false;
+        }
         terminal_ = master;
         std::fill(ask.stdio, ask.stdio + 3, slave);
         theirs = {slave};
@@ -325,9 +315,12 @@ void Supervisor::stop(std::int64_t grace_ms) {
 }
 
 void Supervisor::notice(int signo, std::int64_t grace_ms) {
-    if (phase_ != Phase::Running) return;
+    if (phase_ != Phase::Running || kill_at_ != 0) return;
+    const std::int64_t now = steady_ms();
+    const std::int64_t grace = std::max<std::int64_t>(grace_ms, 1);
     group_.signal_all(signo);
-    kill_at_ = steady_ms() + std::max<std::int64_t>(grace_ms, 1);
+    terminate_at_ = now + grace - std::min<std::int64_t>(kTerminateBeforeMs, grace / 3);
+    kill_at_ = now + grace;
 }
 
 void Supervisor::begin_emptying() {
@@ -390,7 +383,7 @@ void Supervisor::end() {
     // Without room for the exit file the end cannot be told: wait for room.
     while (write_small_file(dir_, files::kExit, encode(exit_), sync) != 0) ::usleep(500'000);
     phase_ = Phase::Over;
-    tell_all(packet::kEnded, "");
+    tell_all(packet::kEnded, std::to_string(log_.size()));
     ::unlinkat(dir_, files::kControl, 0);
 }
 
@@ -410,12 +403,15 @@ void Supervisor::judge(Exit& exit) const {
 
 int supervise(const char* folder, int agent) {
     ::setsid();
+    ::close_range(static_cast<unsigned>(std::max(agent, 2)) + 1, ~0U, 0);
     if (::chdir(folder) != 0) return 1;
     const int dir = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     std::string bytes;
     Launch launch;
-    if (dir < 0 || !read_small_file(dir, files::kLaunch, bytes) || !decode_launch(bytes, launch))
-        return 1;
+    const int lock = ::openat(dir, files::kLaunch, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    // Held as long as this process lives: no second supervisor, and no doubt about the first.
+    if (lock < 0 || ::flock(lock, LOCK_EX | LOCK_NB) != 0) return 1;
+    if (!read_small_file(dir, files::kLaunch, bytes) || !decode_launch(bytes, launch)) return 1;
     if (agent >= 0) {
         ::fcntl(agent, F_SETFD, FD_CLOEXEC);
         ::fcntl(agent, F_SETFL, O_NONBLOCK);

@@ -117,9 +117,10 @@ private:
     Exit exit_;
     bool judged_ = false;  // exit_ already says how: a rank failed, or nothing was run.
     bool stopping_ = false;
-    bool no_children_ = false;   // waitpid said so.
-    std::int64_t kill_at_ = 0;   // steady_ms(): the end of a grace; 0: none.
-    std::int64_t retry_at_ = 0;  // Emptying: when to look and kill again.
+    bool no_children_ = false;       // waitpid said so.
+    std::int64_t kill_at_ = 0;       // steady_ms(): the end of a grace; 0: none.
+    std::int64_t terminate_at_ = 0;  // Within a notice's grace: when SIGTERM follows.
+    std::int64_t retry_at_ = 0;      // Emptying: when to look and kill again.
     std::int64_t retry_ms_ = 5;
     std::int64_t emptying_since_ = 0;
     std::string stuck_;

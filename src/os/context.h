@@ -1,0 +1,37 @@
+// What every task of this node shares: options, groups, threads, and the way up.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "os/cgroups.h"
+#include "os/event_loop.h"
+#include "os/runtime.h"
+
+namespace muster::os {
+
+struct Context {
+    RuntimeOptions options;
+    std::string tasks_dir, logs_dir;
+    Cgroups cgroups = Cgroups::none("");
+    bool root = false;
+    std::string boot_id;
+    std::string shell;      // "/bin/bash", or "/bin/sh" where there is none.
+    std::string interface;  // That has the node's address; "": not found.
+    EventLoop* loop = nullptr;
+    WorkerPool* slow = nullptr;
+    /// Loop's thread only.
+    std::function<void(protocol::AgentMessage)> tell;
+    std::function<void(pid_t)> reap;
+    std::function<int()> take_port;  // A port that is free on this node, not given to another.
+    std::vector<model::Device> devices;
+};
+
+std::vector<model::Device> find_devices(const std::vector<model::Device>& known,
+                                        const std::vector<std::string>& ids);
+/// Of the interface that has `address`; "" when none does.
+std::string interface_of(const std::string& address);
+
+}  // namespace muster::os

@@ -1,0 +1,35 @@
+#include "os/node_facts.h"
+
+#include <sched.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "os/posix.h"
+
+namespace muster::os {
+
+std::string read_boot_id() {
+    const auto text = read_file("/proc/sys/kernel/random/boot_id");
+    return text ? std::string(trim(*text)) : std::string();
+}
+
+void read_node_facts(model::NodeFacts& facts, const std::string& state_dir) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    std::int64_t count = online > 0 ? online : 1;
+    // What this process may use, where that is less (a container, a reserved core).
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) count = CPU_COUNT(&cpus);
+    facts.cpus = MilliCpu{count * 1000};
+    struct sysinfo info {};
+    if (::sysinfo(&info) == 0)
+        facts.memory = Bytes{static_cast<std::int64_t>(info.totalram) * info.mem_unit};
+    struct statvfs disk {};
+    if (::statvfs(state_dir.c_str(), &disk) == 0)
+        facts.disk = Bytes{static_cast<std::int64_t>(disk.f_blocks * disk.f_frsize)};
+    facts.boot_id = read_boot_id();
+}
+
+}  // namespace muster::os

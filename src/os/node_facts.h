@@ -1,0 +1,14 @@
+// What this node has, read from the kernel.
+#pragma once
+
+#include <string>
+
+#include "model/node.h"
+
+namespace muster::os {
+
+/// cpus, memory, disk (of the file system of `state_dir`) and boot_id.
+void read_node_facts(model::NodeFacts& facts, const std::string& state_dir);
+std::string read_boot_id();
+
+}  // namespace muster::os

@@ -1,0 +1,241 @@
+#include "os/prepare.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/checkpoints.h"
+#include "os/environment.h"
+#include "os/posix.h"
+
+namespace muster::os {
+namespace {
+
+// Words that a shell takes for itself: a command that begins with one needs a shell. `true` and
+// `false` are programs too, and mean the same.
+constexpr std::array<std::string_view, 68> kShellWords = {
+    ".",        ":",      "[",       "[[",    "alias",    "bg",        "bind",     "break",
+    "builtin",  "caller", "case",    "cd",    "command",  "compgen",   "compopt",  "complete",
+    "continue", "coproc", "declare", "dirs",  "disown",   "do",        "done",     "echo",
+    "elif",     "else",   "enable",  "esac",  "eval",     "exec",      "exit",     "export",
+    "fc",       "fg",     "fi",      "for",   "function", "getopts",   "hash",     "help",
+    "history",  "if",     "jobs",    "kill",  "let",      "local",     "logout",   "mapfile",
+    "popd",     "printf", "pushd",   "pwd",   "read",     "readarray", "readonly", "return",
+    "select",   "set",    "shift",   "shopt", "source",   "suspend",   "test",     "then",
+    "time",     "times",  "trap",    "type"};
+constexpr std::array<std::string_view, 11> kMoreShellWords = {
+    "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while", "in", "{", "!"};
+
+bool shell_word(std::string_view word) {
+    return std::find(kShellWords.begin(), kShellWords.end(), word) != kShellWords.end() ||
+           std::find(kMoreShellWords.begin(), kMoreShellWords.end(), word) != kMoreShellWords.end();
+}
+
+/// Letters that mean nothing but themselves to a shell, anywhere in a word.
+bool plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./,:@%+=").find(c) != std::string_view::npos;
+}
+
+Status give(int dir, const char* path, const UserFacts& user, bool root) {
+    if (!root) return Ok{};
+    if (::fchownat(dir, path, user.uid, user.gid, AT_SYMLINK_NOFOLLOW) != 0)
+        return system_error("give to user " + user.name, path);
+    return Ok{};
+}
+
+Status make_folder(int dir, const char* path, const UserFacts& user, bool root) {
+    if (::mkdirat(dir, path, 0700) != 0 && errno != EEXIST)
+        return system_error("make folder", path);
+    return give(dir, path, user, root);
+}
+
+Status write_for_user(int dir, const char* path, std::string_view text, const UserFacts& user,
+                      bool root) {
+    if (const int failed = write_small_file(dir, path, text, false); failed != 0)
+        return system_error("write", path, failed);
+    return give(dir, path, user, root);
+}
+
+EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
+    const std::string run = ask.folder + "/" + files::kRun;
+    return {.order = ask.order,
+            .spec = ask.spec,
+            .user = std::move(user),
+            .devices = find_devices(ask.devices, ask.order.devices),
+            .interface = ask.interface,
+            .shell = ask.shell,
+            .socket = run + "/sock",
+            .notice_file = run + "/notice",
+            .topology_file = run + "/topology.json",
+            .host_file = run + "/hostfile",
+            .scratch = ask.folder + "/" + files::kScratch,
+            .launcher = {},
+            .checkpoint_dir = {},
+            .latest_checkpoint = {}};
+}
+
+std::variant<UserFacts, Refused> user_of(const PrepareAsk& ask) {
+    auto user = find_user(ask.order.user);
+    if (!user) return Refused{.message = user.error().message};
+    if (!ask.root && user->uid != ::geteuid())
+        return Refused{.message = "the agent runs without root as uid " +
+                                  std::to_string(::geteuid()) + " and cannot run tasks of " +
+                                  ask.order.user};
+    return *std::move(user);
+}
+
+Status make_files(const PrepareAsk& ask, const EnvironmentAsk& environment) {
+    const Fd dir(::open(ask.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir) return system_error("open", ask.folder);
+    MUSTER_TRY(make_folder(dir.get(), files::kRun, environment.user, ask.root));
+    MUSTER_TRY(make_folder(dir.get(), files::kScratch, environment.user, ask.root));
+    const Fd run(::openat(dir.get(), files::kRun, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!run) return system_error("open", files::kRun);
+    MUSTER_TRY(
+        write_for_user(run.get(), "hostfile", host_file(ask.order), environment.user, ask.root));
+    return write_for_user(run.get(), "topology.json", topology_json(environment), environment.user,
+                          ask.root);
+}
+
+/// Locked memory is what RDMA registers; more is not given than the agent has itself.
+std::vector<LimitLaunch> limits() {
+    std::vector<LimitLaunch> all;
+    for (const auto resource : {RLIMIT_MEMLOCK, RLIMIT_NOFILE}) {
+        rlimit now{};
+        if (::getrlimit(resource, &now) != 0 || now.rlim_cur == now.rlim_max) continue;
+        all.push_back({.resource = resource, .soft = now.rlim_max, .hard = now.rlim_max});
+    }
+    all.push_back({.resource = RLIMIT_CORE, .soft = 0, .hard = RLIM_INFINITY});
+    return all;
+}
+
+bool own_oom_score() {
+    const auto text = read_file("/proc/self/oom_score_adj");
+    return text && !text->starts_with("0");
+}
+
+std::string absolute(const std::string& path, const std::string& base) {
+    return path.empty() || path.front() == '/' ? path : base + "/" + path;
+}
+
+}  // namespace
+
+std::vector<std::string> command_of(const std::string& script, const std::string& shell) {
+    std::string_view text = script;
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+    std::vector<std::string> words;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        const std::string_view word = text.substr(at, end - at);
+        if (!std::all_of(word.begin(), word.end(), plain)) return {shell, "-c", script};
+        if (!word.empty()) words.emplace_back(word);
+        at = end + 1;
+    }
+    if (words.empty() || shell_word(words.front()) || words.front().find('=') != std::string::npos)
+        return {shell, "-c", script};
+    return words;
+}
+
+std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
+    if (!ask.order.gang || ask.order.key.rank >= ask.order.gang->size() ||
+        ask.order.role >= ask.spec.roles.size())
+        return Refused{.message = "the order names no place in its gang"};
+    auto resolved = user_of(ask);
+    if (auto* refused = std::get_if<Refused>(&resolved)) return std::move(*refused);
+    EnvironmentAsk environment = environment_ask(ask, std::get<UserFacts>(std::move(resolved)));
+    if (environment.devices.size() != ask.order.devices.size())
+        return Refused{.cause = model::Cause::DeviceFault,
+                       .message = "a device of the order is not on this node any more"};
+    const std::string workdir = ask.spec.workdir.empty() ? environment.scratch : ask.spec.workdir;
+    Prepared prepared;
+    prepared.checkpoint_dir = absolute(ask.spec.checkpoint.dir, workdir);
+    environment.checkpoint_dir = prepared.checkpoint_dir;
+    if (!prepared.checkpoint_dir.empty()) {
+        const auto newest = newest_checkpoint(
+            prepared.checkpoint_dir, prepared.checkpoint_dir,
+            {.step = ask.order.checkpoint_step, .path = ask.order.latest_checkpoint});
+        if (newest) {
+            prepared.latest_checkpoint = environment.latest_checkpoint = newest->path;
+            prepared.checkpoint_step = newest->step;
+        }
+    }
+    if (Status made = make_files(ask, environment); !made)
+        return Refused{.message = made.error().message};
+
+    Launch& launch = prepared.launch;
+    launch.switch_user = ask.root;
+    launch.uid = environment.user.uid;
+    launch.gid = environment.user.gid;
+    launch.groups = environment.user.groups;
+    launch.env = task_environment(environment);
+    for (const model::Secret& secret : ask.spec.secrets)
+        launch.secrets.push_back(secret.name + "=" + secret.file);
+    if (!ask.spec.setup.empty()) launch.setup = {ask.shell, "-c", ask.spec.setup};
+    launch.run = command_of(ask.spec.roles[ask.order.role].run, ask.shell);
+    launch.workdir = workdir;
+    for (int rank = 0; rank < local_ranks(ask.order, ask.spec); ++rank)
+        launch.ranks.push_back({.env = rank_environment(environment, rank)});
+    launch.limits = limits();
+    launch.barrier = ask.order.barrier;
+    launch.pty = ask.spec.pty && ask.order.key.rank == 0;
+    launch.reset_oom_score = own_oom_score();
+    launch.log_bytes_max = ask.log_bytes_max;
+    if (!ask.order.barrier)
+        prepared.master =
+            master_environment(environment, ask.order.gang->front().address, ask.port);
+    for (const std::string& variable : prepared.master) launch.env.push_back(variable);
+    prepared.user = std::move(environment.user);
+    prepared.devices = std::move(environment.devices);
+    return prepared;
+}
+
+std::string go_file(const PrepareAsk& ask, const std::string& address, int port) {
+    std::string text;
+    for (const std::string& variable : master_environment(environment_ask(ask, {}), address, port))
+        put_record(text, "env", variable);
+    put_record(text, "end", 1);
+    return text;
+}
+
+std::vector<model::Device> find_devices(const std::vector<model::Device>& known,
+                                        const std::vector<std::string>& ids) {
+    std::vector<model::Device> found;
+    for (const std::string& id : ids)
+        for (const model::Device& device : known)
+            if (device.id == id) found.push_back(device);
+    return found;
+}
+
+std::string interface_of(const std::string& address) {
+    ifaddrs* all = nullptr;
+    if (::getifaddrs(&all) != 0) return {};
+    std::string name;
+    for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr == nullptr) continue;
+        const int family = each->ifa_addr->sa_family;
+        if (family != AF_INET && family != AF_INET6) continue;
+        char text[NI_MAXHOST];
+        const auto size =
+            static_cast<socklen_t>(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+        if (::getnameinfo(each->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) ==
+                0 &&
+            address == text) {
+            name = each->ifa_name;
+            break;
+        }
+    }
+    ::freeifaddrs(all);
+    return name;
+}
+
+}  // namespace muster::os

@@ -1,0 +1,49 @@
+// Turns an order into what its supervisor is to run: folders, environment, user, command.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "model/job_spec.h"
+#include "os/context.h"
+#include "os/task_files.h"
+#include "os/user.h"
+#include "ports/runtime.h"
+
+namespace muster::os {
+
+struct Refused {
+    model::Cause cause = model::Cause::Launch;
+    std::string message;
+};
+struct Prepared {
+    Launch launch;
+    UserFacts user;
+    std::vector<model::Device> devices;
+    std::vector<std::string> master;  // Environment of the go file; empty with a barrier.
+    std::string checkpoint_dir;       // On the node.
+    std::string latest_checkpoint;
+    std::int64_t checkpoint_step = -1;
+    std::string container_config;  // config.json of the bundle; "": no container.
+};
+
+/// What of the context preparing may read; a copy, since it may happen on another thread.
+struct PrepareAsk {
+    protocol::StartTask order;
+    model::JobSpec spec;
+    std::string folder;
+    std::vector<model::Device> devices;
+    std::string shell, interface;
+    bool root = false;
+    std::int64_t log_bytes_max = 0;
+    int port = 0;  // For a task without barrier.
+};
+/// Makes what lies in the folder besides the order, and the launch file's content.
+std::variant<Prepared, Refused> prepare(const PrepareAsk& ask);
+/// What the go file says, once rank 0's place is known.
+std::string go_file(const PrepareAsk& ask, const std::string& address, int port);
+
+/// argv that runs `script` as a shell would; a plain command needs no shell.
+std::vector<std::string> command_of(const std::string& script, const std::string& shell);
+
+}  // namespace muster::os

@@ -1,0 +1,349 @@
+#include "os/runtime.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/prng.h"
+#include "os/kept_logs.h"
+#include "os/node_facts.h"
+#include "os/order_file.h"
+#include "os/streams.h"
+#include "os/task.h"
+
+namespace muster::os {
+namespace {
+
+using protocol::TaskKey;
+using protocol::TaskState;
+
+constexpr int kSlowThreads = 4;
+constexpr int kPortFirst = 20'000, kPortLast = 32'000;  // Below those that the kernel gives away.
+constexpr std::size_t kPortsRemembered = 2'000;
+constexpr std::int64_t kSweepMs = 600'000;
+constexpr std::size_t kSocketPathMax = 107;
+constexpr std::size_t kTaskPathMax =
+    42;  // "/tasks/2147483647-99999-1048575/run/sock" and some more.
+
+class PortBook {
+public:
+    explicit PortBook(std::uint64_t seed) : prng_(seed) {}
+    int take() {
+        for (int i = 0; i < 1000; ++i) {
+            const auto port = static_cast<int>(prng_.between(kPortFirst, kPortLast));
+            if (given_.contains(port) || !is_free(port)) continue;
+            given_.insert(port);
+            order_.push_back(port);
+            if (order_.size() > kPortsRemembered) {
+                given_.erase(order_.front());
+                order_.erase(order_.begin());
+            }
+            return port;
+        }
+        return 0;
+    }
+
+private:
+    static bool is_free(int port) {
+        const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(static_cast<std::uint16_t>(port));
+        return socket &&
+               ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    }
+    Prng prng_;
+    std::set<int> given_;
+    std::vector<int> order_;
+};
+
+class NodeRuntime : public TaskRuntime {
+public:
+    explicit NodeRuntime(RuntimeOptions options)
+        : slow_(kSlowThreads), ports_(static_cast<std::uint64_t>(::getpid()) * 2654435761U) {
+        context_.options = std::move(options);
+    }
+    ~NodeRuntime() override {
+        loop_.run_and_wait([this] {
+            streams_.clear();
+            tasks_.clear();
+        });
+        loop_.stop();
+    }
+
+    Status open();
+
+    void set_sink(Sink sink) override {
+        loop_.run_and_wait([&] { sink_ = std::move(sink); });
+    }
+    void describe(model::NodeFacts& facts) override;
+    std::vector<ports::FoundTask> list() override;
+    void start(const protocol::StartTask& order) override {
+        loop_.post([this, order] { start_task(order); });
+    }
+    void release(const protocol::Go& go) override {
+        loop_.post([this, go] {
+            if (Task* task = find(go.key)) task->release(go);
+        });
+    }
+    void notice(const protocol::NoticeTask& notice) override {
+        loop_.post([this, notice] {
+            if (Task* task = find(notice.key)) task->notice(notice);
+        });
+    }
+    void stop(const TaskKey& key, model::Cause cause, Duration grace) override {
+        loop_.post([this, key, cause, grace] {
+            if (Task* task = find(key)) task->stop(cause, grace);
+        });
+    }
+    void clean(const TaskKey& key) override {
+        loop_.post([this, key] {
+            const auto found = tasks_.find(key);
+            if (found == tasks_.end() || !found->second->ended()) return;
+            found->second->clean();
+            tasks_.erase(found);
+        });
+    }
+    std::unique_ptr<ports::RuntimeStream> read_log(const protocol::ReadLog& ask, Sink out) override;
+    std::unique_ptr<ports::RuntimeStream> open_tunnel(const protocol::OpenTunnel& ask,
+                                                      Sink out) override;
+    void set_devices(std::vector<model::Device> devices) override {
+        loop_.run_and_wait([&] { context_.devices = std::move(devices); });
+    }
+
+private:
+    class Handle;
+
+    Task* find(const TaskKey& key) {
+        const auto found = tasks_.find(key);
+        return found == tasks_.end() ? nullptr : found->second.get();
+    }
+    void start_task(const protocol::StartTask& order);
+    void adopt_all();
+    void tell(protocol::AgentMessage message);
+    void after_round();
+    void reap();
+    void sweep();
+    std::unique_ptr<ports::RuntimeStream> add_stream(std::function<std::shared_ptr<Stream>()> make);
+
+    EventLoop loop_;
+    WorkerPool slow_;
+    Context context_;
+    PortBook ports_;
+    Sink sink_;
+    std::vector<protocol::AgentMessage> waiting_;
+    std::map<TaskKey, std::unique_ptr<Task>> tasks_;
+    std::map<std::uint64_t, std::shared_ptr<Stream>> streams_;
+    std::uint64_t last_stream_ = 0;
+    std::vector<pid_t> zombies_;
+    EventLoop::Timer reap_timer_ = 0;
+};
+
+/// What the caller holds of a stream that lives on the loop.
+class NodeRuntime::Handle : public ports::RuntimeStream {
+public:
+    Handle(NodeRuntime& runtime, std::uint64_t id) : runtime_(runtime), id_(id) {}
+    ~Handle() override {
+        runtime_.loop_.post([&runtime = runtime_, id = id_] { runtime.streams_.erase(id); });
+    }
+    void input(const protocol::TunnelInput& input) override {
+        runtime_.loop_.post([&runtime = runtime_, id = id_, input] {
+            const auto found = runtime.streams_.find(id);
+            if (found != runtime.streams_.end() && found->second) found->second->input(input);
+        });
+    }
+
+private:
+    NodeRuntime& runtime_;
+    std::uint64_t id_;
+};
+
+Status NodeRuntime::open() {
+    RuntimeOptions& options = context_.options;
+    if (options.state_dir.empty() || options.state_dir.front() != '/')
+        return Error{.code = Code::Invalid,
+                     .message = "state_dir '" + options.state_dir + "' is not an absolute path"};
+    if (options.state_dir.size() + kTaskPathMax > kSocketPathMax)
+        return Error{.code = Code::Invalid,
+                     .message = "state_dir is " + std::to_string(options.state_dir.size()) +
+                                " bytes long, at most " +
+                                std::to_string(kSocketPathMax - kTaskPathMax) +
+                                " are possible: " + options.state_dir,
+                     .cause = "a task's Unix socket lies below it, and its path has room for 107",
+                     .fix = "give a shorter state_dir"};
+    if (::access(options.supervisor.c_str(), X_OK) != 0)
+        return system_error("run the task supervisor", options.supervisor);
+    context_.tasks_dir = options.state_dir + "/tasks";
+    context_.logs_dir = options.state_dir + "/logs";
+    // Tasks' own files lie below: their users must get through, and see nothing on the way.
+    MUSTER_TRY(make_folders(options.state_dir, 0711));
+    MUSTER_TRY(make_folders(context_.tasks_dir, 0711));
+    MUSTER_TRY(make_folders(context_.logs_dir, 0700));
+    context_.root = ::geteuid() == 0;
+    context_.boot_id = read_boot_id();
+    context_.shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    context_.interface = interface_of(options.address);
+    context_.devices = options.devices;
+    if (!options.cgroups) {
+        context_.cgroups = Cgroups::none("switched off");
+    } else if (!context_.root) {
+        context_.cgroups = Cgroups::none("the agent runs without root");
+    } else {
+        context_.cgroups = Cgroups::probe(options.cgroup_root, "muster-" + options.node_name);
+    }
+    context_.loop = &loop_;
+    context_.slow = &slow_;
+    context_.tell = [this](protocol::AgentMessage message) { tell(std::move(message)); };
+    context_.reap = [this](pid_t pid) { zombies_.push_back(pid); };
+    context_.take_port = [this] { return ports_.take(); };
+    loop_.after_each_round([this] { after_round(); });
+    adopt_all();
+    sweep();
+    loop_.start();
+    return Ok{};
+}
+
+void NodeRuntime::describe(model::NodeFacts& facts) {
+    read_node_facts(facts, context_.options.state_dir);
+    loop_.run_and_wait([&] { facts.devices = context_.devices; });
+    std::sort(facts.devices.begin(), facts.devices.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
+    facts.limits_enforced = context_.cgroups.usable();
+    facts.disk_enforced = false;
+    facts.unenforced_why = context_.cgroups.why_not();
+}
+
+void NodeRuntime::adopt_all() {
+    std::set<std::string> known;
+    for (const std::string& name : list_folder(context_.tasks_dir)) {
+        const std::string folder = context_.tasks_dir + "/" + name;
+        const auto key = parse_folder_name(name);
+        const auto bytes = read_file(folder + "/" + files::kOrder);
+        auto order = bytes ? decode_order(*bytes) : std::nullopt;
+        if (!key || !order || order->key != *key) {
+            // Without its order nobody can say what it was; nothing ran before it was written.
+            (void)remove_tree(AT_FDCWD, folder.c_str());
+            continue;
+        }
+        known.insert(name);
+        auto& task = tasks_[*key];
+        task = std::make_unique<Task>(context_, *std::move(order));
+        task->adopt();
+    }
+    // Groups without a task: of a folder that is gone. Nobody would ever end them.
+    for (const std::string& name : context_.cgroups.names()) {
+        if (known.contains(name)) continue;
+        context_.cgroups.end(name);
+    }
+}
+
+std::vector<ports::FoundTask> NodeRuntime::list() {
+    std::vector<ports::FoundTask> found;
+    loop_.run_and_wait([&] {
+        for (const auto& [key, task] : tasks_)
+            found.push_back(
+                {.order = task->order(), .status = task->status(), .released = task->released()});
+    });
+    return found;
+}
+
+void NodeRuntime::start_task(const protocol::StartTask& order) {
+    if (Task* task = find(order.key)) return tell(task->status());
+    auto& task = tasks_[order.key];
+    task = std::make_unique<Task>(context_, order);
+    task->start();
+}
+
+void NodeRuntime::tell(protocol::AgentMessage message) {
+    // Of states that follow each other within one round only the last is worth a message.
+    if (const auto* status = std::get_if<protocol::TaskStatus>(&message))
+        std::erase_if(waiting_, [&](const protocol::AgentMessage& other) {
+            const auto* older = std::get_if<protocol::TaskStatus>(&other);
+            return older != nullptr && older->key == status->key;
+        });
+    waiting_.push_back(std::move(message));
+}
+
+void NodeRuntime::after_round() {
+    if (!zombies_.empty() && reap_timer_ == 0) reap();
+    std::erase_if(streams_, [](const auto& entry) { return entry.second && entry.second->over(); });
+    if (!sink_ || waiting_.empty()) return;
+    std::vector<protocol::AgentMessage> messages;
+    messages.swap(waiting_);
+    for (protocol::AgentMessage& message : messages) sink_(std::move(message));
+}
+
+void NodeRuntime::reap() {
+    reap_timer_ = 0;
+    std::erase_if(zombies_, [](pid_t pid) {
+        const pid_t done = ::waitpid(pid, nullptr, WNOHANG);
+        return done == pid || (done < 0 && errno == ECHILD);
+    });
+    if (!zombies_.empty()) reap_timer_ = loop_.after(20, [this] { reap(); });
+}
+
+void NodeRuntime::sweep() {
+    slow_.post([dir = context_.logs_dir, keep = context_.options.kept_logs_for,
+                max = context_.options.kept_logs_max] { sweep_kept_logs(dir, keep, max); });
+    loop_.after(kSweepMs, [this] { sweep(); });
+}
+
+std::unique_ptr<ports::RuntimeStream> NodeRuntime::add_stream(
+    std::function<std::shared_ptr<Stream>()> make) {
+    std::uint64_t id = 0;
+    loop_.run_and_wait([&] {
+        id = ++last_stream_;
+        streams_[id] = make();
+    });
+    return std::make_unique<Handle>(*this, id);
+}
+
+std::unique_ptr<ports::RuntimeStream> NodeRuntime::read_log(const protocol::ReadLog& ask,
+                                                            Sink out) {
+    return add_stream([this, ask, out = std::move(out)]() -> std::shared_ptr<Stream> {
+        const std::string kept = context_.logs_dir + "/" + folder_name(ask.key);
+        if (Task* task = find(ask.key)) return os::read_log(loop_, task, task->folder(), ask, out);
+        if (::access(kept.c_str(), F_OK) == 0) return os::read_log(loop_, nullptr, kept, ask, out);
+        out(protocol::LogChunk{
+            .request = ask.request,
+            .offset = 0,
+            .bytes = {},
+            .end = true,
+            .error = "node " + context_.options.node_name + " has no log of this task (any more)"});
+        return nullptr;
+    });
+}
+
+std::unique_ptr<ports::RuntimeStream> NodeRuntime::open_tunnel(const protocol::OpenTunnel& ask,
+                                                               Sink out) {
+    return add_stream([this, ask, out = std::move(out)]() -> std::shared_ptr<Stream> {
+        Task* task = find(ask.key);
+        if (task != nullptr && ask.kind == protocol::OpenTunnel::Kind::Exec)
+            return os::open_exec(loop_, *task, ask, out);
+        if (task != nullptr) return os::open_attach(loop_, *task, ask, out);
+        out(protocol::TunnelOutput{.request = ask.request,
+                                   .bytes = {},
+                                   .end = true,
+                                   .exit_code = 125,
+                                   .error = "the task is not on this node"});
+        return nullptr;
+    });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TaskRuntime>> TaskRuntime::open(RuntimeOptions options) {
+    auto runtime = std::make_unique<NodeRuntime>(std::move(options));
+    MUSTER_TRY(runtime->open());
+    return std::unique_ptr<TaskRuntime>(std::move(runtime));
+}
+
+}  // namespace muster::os

@@ -1,0 +1,185 @@
+// Real processes below real supervisors.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "os/posix.h"
+#include "os/task_files.h"
+#include "os/test_node.h"
+
+namespace muster::os {
+namespace {
+
+using model::Cause;
+using protocol::TaskState;
+
+struct EndRow {
+    const char* name;
+    const char* run;
+    Cause cause;
+    int exit_code;
+    int signal;
+    const char* log;
+};
+void PrintTo(const EndRow& row, std::ostream* out) {
+    *out << row.name;
+}
+
+class Ends : public testing::TestWithParam<EndRow> {};
+
+TEST_P(Ends, are_told_as_they_were) {
+    TestNode node;
+    const protocol::StartTask order = make_order(1, GetParam().run);
+    node->start(order);
+    const model::TaskEnd end = node.wait_end(order.key);
+    EXPECT_EQ(model::to_text(end.cause), model::to_text(GetParam().cause)) << end.message;
+    EXPECT_EQ(end.exit_code, GetParam().exit_code);
+    EXPECT_EQ(end.signal, GetParam().signal);
+    EXPECT_EQ(node.log(order.key), GetParam().log);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, Ends,
+    testing::Values(EndRow{"success", "true", Cause::Success, 0, 0, ""},
+                    EndRow{"output", "echo one; echo two >&2", Cause::Success, 0, 0, "one\ntwo\n"},
+                    EndRow{"exit_code", "exit 3", Cause::UserError, 3, 0, ""},
+                    EndRow{"signal", "kill -SEGV $$", Cause::UserError, -1, SIGSEGV, ""},
+                    EndRow{
+                        "no_such_command", "no-such-command-here --x", Cause::UserError, 127, 0,
+                        "[muster: cannot run no-such-command-here: No such file or directory]\n"},
+                    EndRow{"partial_line", "printf half", Cause::Success, 0, 0, "half"},
+                    EndRow{"left_behind", "sleep 1000 & echo bye", Cause::Success, 0, 0, "bye\n"}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Runtime, finds_a_running_task_after_a_restart_and_loses_no_line_F33) {
+    TestNode node;
+    const protocol::StartTask order = make_order(
+        2, "i=0; while [ ! -e stop ]; do echo line $i; i=$((i+1)); sleep 0.01; done; echo last $i");
+    node->start(order);
+    node.wait_state(order.key, TaskState::Running);
+    ASSERT_TRUE(node.wait_messages([](const auto& messages) {
+        for (const auto& message : messages)
+            if (std::holds_alternative<protocol::LogTail>(message)) return true;
+        return false;
+    }));
+    node.restart();
+    const auto found = node->list();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].order.key, order.key);
+    EXPECT_EQ(found[0].order.devices, order.devices);
+    EXPECT_EQ(*found[0].order.spec, *order.spec);
+    node.wait_state(order.key, TaskState::Running);
+    ASSERT_EQ(write_small_file(AT_FDCWD, (node.task_folder(order.key) + "/scratch/stop").c_str(),
+                               "", false),
+              0);
+    EXPECT_EQ(node.wait_end(order.key).cause, Cause::Success);
+    const std::string log = node.log(order.key);
+    std::string expected;
+    const int last = std::atoi(log.c_str() + log.rfind("last ") + 5);
+    for (int i = 0; i < last; ++i) expected += "line " + std::to_string(i) + "\n";
+    expected += "last " + std::to_string(last) + "\n";
+    EXPECT_EQ(log, expected);
+}
+
+TEST(Runtime, reads_the_end_of_a_task_that_ended_while_no_agent_was_there_F33) {
+    TestNode node;
+    const protocol::StartTask order = make_order(3, "echo here; exit 5");
+    node->start(order);
+    node.wait_end(order.key);
+    node.restart();
+    const auto found = node->list();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].status.state, TaskState::Ended);
+    EXPECT_EQ(found[0].status.end.exit_code, 5);
+    EXPECT_EQ(node.log(order.key), "here\n");
+    node->clean(order.key);
+    EXPECT_TRUE(node->list().empty());
+    EXPECT_EQ(node.log(order.key), "here\n");
+}
+
+TEST(Runtime, stops_a_tree_that_ignores_term_F42) {
+    TestNode node;
+    const protocol::StartTask order =
+        make_order(4,
+                   "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & setsid bash -c "
+                   "\"trap '' TERM; echo up; while :; do sleep 1; done\" & wait");
+    node->start(order);
+    ASSERT_TRUE(node.wait_messages([](const auto& messages) {
+        for (const auto& message : messages)
+            if (std::holds_alternative<protocol::LogTail>(message)) return true;
+        return false;
+    }));
+    node->stop(order.key, Cause::Cancelled, Duration{300});
+    const model::TaskEnd end = node.wait_end(order.key);
+    EXPECT_EQ(end.cause, Cause::Cancelled);
+    EXPECT_EQ(end.signal, SIGKILL);
+    EXPECT_NE(end.message.find("killed after its grace"), std::string::npos) << end.message;
+}
+
+TEST(Runtime, lets_a_task_use_its_grace) {
+    TestNode node;
+    const protocol::StartTask order = make_order(
+        5, "trap 'sleep 0.3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done");
+    node->start(order);
+    ASSERT_TRUE(node.wait_messages([](const auto& messages) {
+        for (const auto& message : messages)
+            if (std::holds_alternative<protocol::LogTail>(message)) return true;
+        return false;
+    }));
+    node->stop(order.key, Cause::Requeued, Duration{30'000});
+    const model::TaskEnd end = node.wait_end(order.key);
+    EXPECT_EQ(end.cause, Cause::Requeued);
+    EXPECT_EQ(end.exit_code, 0);
+    EXPECT_TRUE(node.log(order.key).ends_with("saved\n"));
+}
+
+TEST(Runtime, holds_a_task_at_the_barrier_until_go) {
+    TestNode node;
+    protocol::StartTask order =
+        make_order(6, "echo $MASTER_ADDR:$MASTER_PORT $MUSTER_NODE_RANK/$MUSTER_NUM_NODES",
+                   [](model::JobSpec& spec) { spec.setup = "echo set up"; });
+    order.barrier = true;
+    order.gang = std::make_shared<const protocol::Gang>(
+        protocol::Gang{{.name = "a", .address = "10.0.0.1"}, {.name = "b", .address = "10.0.0.2"}});
+    order.key.rank = 1;
+    node->start(order);
+    node.wait_state(order.key, TaskState::Ready);
+    node.restart();
+    node.wait_state(order.key, TaskState::Ready);
+    EXPECT_FALSE(node->list()[0].released);
+    node->release({.term = 1, .key = order.key, .master_address = "10.0.0.1", .master_port = 4711});
+    EXPECT_EQ(node.wait_end(order.key).cause, Cause::Success);
+    EXPECT_EQ(node.log(order.key), "set up\n10.0.0.1:4711 1/2\n");
+}
+
+TEST(Runtime, says_that_a_task_vanished_with_its_supervisor_and_kills_what_it_left) {
+    if (!can_limit()) GTEST_SKIP();
+    TestNode node;
+    const protocol::StartTask order = make_order(7, "echo $PPID; exec sleep 1000");
+    node->start(order);
+    ASSERT_TRUE(node.wait_messages([](const auto& messages) {
+        for (const auto& message : messages)
+            if (std::holds_alternative<protocol::LogTail>(message)) return true;
+        return false;
+    }));
+    const pid_t supervisor = std::atoi(node.log(order.key).c_str());
+    ASSERT_GT(supervisor, 1);
+    ASSERT_EQ(::kill(supervisor, SIGKILL), 0);
+    const model::TaskEnd end = node.wait_end(order.key);
+    EXPECT_EQ(end.cause, Cause::Vanished);
+}
+
+TEST(Runtime, refuses_a_user_that_the_node_does_not_know) {
+    TestNode node;
+    protocol::StartTask order = make_order(8, "true");
+    order.user = "no-such-user";
+    node->start(order);
+    const model::TaskEnd end = node.wait_end(order.key);
+    EXPECT_EQ(end.cause, Cause::Launch);
+    EXPECT_NE(end.message.find("no-such-user"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster::os

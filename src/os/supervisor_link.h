@@ -1,0 +1,48 @@
+// The agent's end of a supervisor's control socket.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/event_loop.h"
+#include "os/posix.h"
+
+namespace muster::os {
+
+class SupervisorLink {
+public:
+    /// On the loop's thread. After on_gone nothing comes any more.
+    struct Callbacks {
+        std::function<void(char kind, std::string_view text, std::vector<Fd> fds)> on_packet;
+        std::function<void()> on_gone;
+    };
+    SupervisorLink(EventLoop& loop, Fd socket, Callbacks callbacks);
+    ~SupervisorLink();
+    SupervisorLink(const SupervisorLink&) = delete;
+    SupervisorLink& operator=(const SupervisorLink&) = delete;
+
+    void send(char kind, std::string_view text);
+
+private:
+    void read();
+
+    EventLoop& loop_;
+    Fd socket_;
+    Callbacks callbacks_;
+};
+
+/// To the supervisor of the task in `folder` (a descriptor of it).
+Result<Fd> connect_supervisor(int folder);
+struct StartedSupervisor {
+    Fd socket;
+    pid_t pid = -1;  // To be waited for.
+};
+/// Starts `program` on `folder`; it has a session of its own and none of our descriptors.
+Result<StartedSupervisor> start_supervisor(const std::string& program, const std::string& folder);
+/// No process holds the launch file's lock.
+bool supervisor_gone(int folder);
+
+}  // namespace muster::os

@@ -1,0 +1,397 @@
+#include "os/task.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/kept_logs.h"
+#include "os/order_file.h"
+#include "os/supervisor/group.h"
+#include "os/task_signals.h"
+
+namespace muster::os {
+namespace {
+
+using model::Cause;
+using protocol::TaskState;
+
+constexpr std::int64_t kReconnectMs = 200;
+
+std::string told_file(Cause cause, int signo) {
+    std::string text;
+    put_record(text, "cause", static_cast<std::int64_t>(cause));
+    put_record(text, "signal", signo);
+    put_record(text, "end", 1);
+    return text;
+}
+
+}  // namespace
+
+Task::Task(Context& context, protocol::StartTask order)
+    : context_(context), order_(std::move(order)) {
+    status_.key = order_.key;
+    status_.term = order_.term;
+    folder_ = context_.tasks_dir + "/" + folder_name(order_.key);
+}
+
+Task::~Task() {
+    *alive_ = false;
+    context_.loop->cancel(retry_);
+    context_.loop->cancel(tail_timer_);
+}
+
+Status Task::write(const char* name, std::string_view bytes, bool sync) {
+    if (const int failed = write_small_file(dir_.get(), name, bytes, sync); failed != 0)
+        return system_error("write", folder_ + "/" + name, failed);
+    return Ok{};
+}
+
+std::optional<std::string> Task::read(const char* name) const {
+    std::string bytes;
+    if (!read_small_file(dir_.get(), name, bytes)) return std::nullopt;
+    return bytes;
+}
+
+void Task::report() {
+    context_.tell(status_);
+}
+
+void Task::set_state(TaskState state) {
+    if (status_.state == state) return;
+    status_.state = state;
+    report();
+}
+
+// ---- beginning --------------------------------------------------------------------------------
+
+void Task::start() {
+    if (::mkdir(folder_.c_str(), 0711) != 0 && errno != EEXIST)
+        return refuse({.message = system_error("make folder", folder_).message});
+    dir_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!dir_) return refuse({.message = system_error("open", folder_).message});
+    // Not synced: a power cut ends the task with its order, and the boot id tells of it.
+    if (Status written = write(files::kOrder, encode(order_)); !written)
+        return refuse({.message = written.error().message});
+    report();
+    begin();
+}
+
+void Task::begin() {
+    auto spec = model::decode_job_spec(order_.spec ? *order_.spec : std::string());
+    if (!spec) return refuse({.message = "the order's job specification cannot be read"});
+    spec_ = *std::move(spec);
+    if (!order_.barrier) port_ = context_.take_port();
+    preparing_ = true;
+    const bool slow = !spec_.checkpoint.dir.empty() || !spec_.image.empty();
+    if (!slow) return launch(prepare(prepare_ask()));
+    set_state(TaskState::Preparing);
+    context_.slow->post([ask = prepare_ask(), this, alive = alive_, loop = context_.loop] {
+        auto result = std::make_shared<std::variant<Prepared, Refused>>(prepare(ask));
+        loop->post([this, alive, result] {
+            if (*alive) launch(std::move(*result));
+        });
+    });
+}
+
+PrepareAsk Task::prepare_ask() const {
+    return {.order = order_,
+            .spec = spec_,
+            .folder = folder_,
+            .devices = context_.devices,
+            .shell = context_.shell,
+            .interface = context_.interface,
+            .root = context_.root,
+            .log_bytes_max = context_.options.log_max.value,
+            .port = port_};
+}
+
+void Task::launch(std::variant<Prepared, Refused> result) {
+    preparing_ = false;
+    if (stop_wanted_) {
+        model::TaskEnd end;
+        end.cause = stop_wanted_->first;
+        end.message = "stopped before it started";
+        return finish(std::move(end));
+    }
+    if (const auto* refused = std::get_if<Refused>(&result)) return refuse(*refused);
+    if (Status launched = launch_prepared(std::get<Prepared>(result)); !launched)
+        refuse({.message = launched.error().message});
+}
+
+Status Task::launch_prepared(Prepared& prepared) {
+    if (context_.cgroups.usable()) {
+        GroupAsk ask{.name = folder_name(order_.key),
+                     .cpus = order_.cpus,
+                     .memory = order_.memory,
+                     .pids = context_.options.pids_max,
+                     .confine_devices = !context_.devices.empty(),
+                     .devices = {}};
+        for (const model::Device& device : prepared.devices)
+            for (const std::string& file : device.files) {
+                MUSTER_LET(number, device_number(file));
+                ask.devices.push_back(number);
+            }
+        if (!ask.devices.empty())
+            for (const std::string& file : context_.options.common_files)
+                if (const auto number = device_number(file)) ask.devices.push_back(*number);
+        MUSTER_LET(groups, context_.cgroups.make(ask));
+        prepared.launch.groups_to_join = std::move(groups);
+    }
+    MUSTER_TRY(write(files::kLaunch, encode(prepared.launch)));
+    MUSTER_LET(started, start_supervisor(context_.options.supervisor, folder_));
+    supervisor_ = started.pid;
+    asked_log_ = 0;
+    connect(std::move(started.socket));
+    if (prepared.checkpoint_step >= 0 && prepared.checkpoint_step != order_.checkpoint_step)
+        context_.tell(protocol::CheckpointDone{.key = order_.key,
+                                               .step = prepared.checkpoint_step,
+                                               .path = prepared.latest_checkpoint});
+    return Ok{};
+}
+
+void Task::adopt() {
+    dir_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!dir_) return;
+    read_told();
+    log_end_ = log_size(folder_);
+    struct stat about {};
+    released_ = ::fstatat(dir_.get(), files::kGo, &about, 0) == 0;
+    if (auto spec = model::decode_job_spec(*order_.spec)) spec_ = *std::move(spec);
+    if (read(files::kExit) || read(files::kEnd)) return take_end();
+    status_.state = TaskState::Preparing;
+    reconnect();
+}
+
+void Task::reconnect() {
+    retry_ = 0;
+    if (auto socket = connect_supervisor(dir_.get())) {
+        asked_log_ = -1;
+        return connect(*std::move(socket));
+    }
+    if (read(files::kExit)) return take_end();
+    if (!supervisor_gone(dir_.get())) {
+        // It lives, and has not come to listening yet, or not to its end.
+        retry_ = context_.loop->after(kReconnectMs, [this] { reconnect(); });
+        return;
+    }
+    if (read(files::kExit)) return take_end();
+    struct stat about {};
+    if (::fstatat(dir_.get(), files::kControl, &about, AT_SYMLINK_NOFOLLOW) == 0) return vanish();
+    // Nothing of it ever ran.
+    begin();
+}
+
+void Task::connect(Fd socket) {
+    link_ = std::make_unique<SupervisorLink>(
+        *context_.loop, std::move(socket),
+        SupervisorLink::Callbacks{.on_packet = [this](char kind, std::string_view text,
+                                                      std::vector<Fd>) { on_packet(kind, text); },
+                                  .on_gone = [this] { on_gone(); }});
+    watch_supervisor_log();
+    if (stop_wanted_) stop(stop_wanted_->first, stop_wanted_->second);
+}
+
+// ---- orders -----------------------------------------------------------------------------------
+
+void Task::release(const protocol::Go& go) {
+    if (ended() || released_ || !dir_) return;
+    // While it is being prepared the file is enough: the supervisor looks for it.
+    if (Status written =
+            write(files::kGo, go_file(prepare_ask(), go.master_address, go.master_port));
+        !written)
+        return refuse({.message = written.error().message});
+    released_ = true;
+    if (link_) link_->send(packet::kGo, "");
+}
+
+void Task::notice(const protocol::NoticeTask& notice) {
+    if (ended() || told_.notice != Cause::None) return;
+    told_.notice = notice.cause;
+    told_.notice_signal = signal_number(spec_.checkpoint.signal);
+    (void)write(files::kNotice, told_file(told_.notice, told_.notice_signal));
+    write_notice(notice);
+    if (link_)
+        link_->send(packet::kNotice,
+                    std::to_string(told_.notice_signal) + " " + std::to_string(notice.grace.ms));
+}
+
+void Task::stop(Cause cause, Duration grace) {
+    if (ended()) return;
+    if (told_.stop == Cause::None) {
+        told_.stop = cause;
+        (void)write(files::kStop, told_file(cause, 0));
+    }
+    stop_wanted_ = {cause, grace};
+    if (link_) {
+        link_->send(packet::kStop, std::to_string(grace.ms));
+        stop_wanted_.reset();
+        set_state(TaskState::Stopping);
+    }
+}
+
+void Task::read_told() {
+    const auto read_one = [&](const char* name, Cause& cause, int* signo) {
+        if (const auto text = read(name))
+            each_record(*text, [&](std::string_view key, std::string_view value) {
+                if (key == "cause") cause = static_cast<Cause>(to_number(value));
+                if (key == "signal" && signo != nullptr)
+                    *signo = static_cast<int>(to_number(value));
+            });
+    };
+    read_one(files::kStop, told_.stop, nullptr);
+    read_one(files::kNotice, told_.notice, &told_.notice_signal);
+    struct stat about {};
+    told_.done = ::fstatat(dir_.get(), files::kDone, &about, 0) == 0;
+}
+
+std::unique_ptr<SupervisorLink> Task::open_exec(const protocol::OpenTunnel& ask,
+                                                ExecCallbacks callbacks) {
+    auto socket = dir_ ? connect_supervisor(dir_.get()) : Result<Fd>(Error{});
+    if (ended() || !socket) {
+        callbacks.on_end(125, ended() ? "the task has ended" : "the task is not running yet");
+        return nullptr;
+    }
+    auto shared = std::make_shared<ExecCallbacks>(std::move(callbacks));
+    auto link = std::make_unique<SupervisorLink>(
+        *context_.loop, *std::move(socket),
+        SupervisorLink::Callbacks{
+            .on_packet =
+                [shared](char kind, std::string_view text, std::vector<Fd> fds) {
+                    if (kind == packet::kStreams) return shared->on_streams(std::move(fds));
+                    if (kind != packet::kExecEnded) return;
+                    text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
+                    const std::size_t space = std::min(text.find(' '), text.size());
+                    shared->on_end(static_cast<int>(to_number(text.substr(0, space))),
+                                   std::string(text.substr(std::min(space + 1, text.size()))));
+                },
+            .on_gone = [shared] { shared->on_end(125, "the task ended"); }});
+    if (ask.kind == protocol::OpenTunnel::Kind::Attach) {
+        link->send(packet::kTerminal, "");
+        return link;
+    }
+    std::string records;
+    put_record(records, "id", static_cast<std::int64_t>(ask.request));
+    for (const std::string& word : ask.argv) put_record(records, "arg", word);
+    put_record(records, "tty", ask.tty);
+    put_record(records, "columns", ask.columns);
+    put_record(records, "rows", ask.rows);
+    link->send(packet::kExec, records);
+    return link;
+}
+
+void Task::clean() {
+    if (!ended() || !dir_) return;
+    // From now on no agent finds a task here.
+    ::unlinkat(dir_.get(), files::kOrder, 0);
+    const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
+    const bool small =
+        ::unlinkat(dir_.get(), files::kScratch, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    if (small && !has_log) {
+        (void)remove_tree(AT_FDCWD, folder_.c_str());
+        return;
+    }
+    const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
+    (void)remove_tree(AT_FDCWD, kept.c_str());
+    if (::rename(folder_.c_str(), kept.c_str()) != 0) return;
+    context_.slow->post([kept] { keep_log_only(kept); });
+}
+
+// ---- what the supervisor says -----------------------------------------------------------------
+
+void Task::on_packet(char kind, std::string_view text) {
+    if (kind == packet::kLog) return on_log(to_number(text));
+    if (kind == packet::kEnded) {
+        log_end_ = to_number(text);
+        return take_end();
+    }
+    if (kind != packet::kState) return;
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (word == "stopping") {
+        // What keeps it from ending is told while it lasts (F45).
+        const std::string stuck(text.substr(std::min(word.size() + 1, text.size())));
+        if (status_.end.message != stuck) {
+            status_.end.message = stuck;
+            status_.state = TaskState::Stopping;
+            report();
+        }
+        return set_state(TaskState::Stopping);
+    }
+    if (word == "preparing") return set_state(TaskState::Preparing);
+    if (word == "running") return set_state(TaskState::Running);
+    if (word != "ready") return;
+    if (order_.key.rank == 0 && status_.port == 0) status_.port = context_.take_port();
+    set_state(TaskState::Ready);
+}
+
+void Task::on_gone() {
+    link_.reset();
+    if (ended()) return;
+    retry_ = context_.loop->after(1, [this] { reconnect(); });
+}
+
+void Task::take_end() {
+    if (ended()) return;
+    model::TaskEnd end;
+    Exit exit;
+    if (const auto text = read(files::kExit); text && decode_exit(*text, exit)) {
+        end = judge(exit, told_);
+    } else if (const auto own = read(files::kEnd)) {
+        each_record(*own, [&](std::string_view key, std::string_view value) {
+            if (key == "cause") end.cause = static_cast<Cause>(to_number(value));
+            if (key == "message") end.message = value;
+        });
+    } else {
+        return vanish();
+    }
+    status_.end = std::move(end);
+    send_tail();
+    link_.reset();
+    if (supervisor_ > 0) context_.reap(std::exchange(supervisor_, -1));
+    set_state(TaskState::Ended);
+    auto watches = std::exchange(watches_, {});
+    for (auto& [id, watch] : watches) watch.then();
+}
+
+void Task::vanish() {
+    const std::vector<GroupLaunch> groups = context_.cgroups.find(folder_name(order_.key));
+    const ProcessGroup left(groups);
+    left.kill_groups();
+    if (!left.empty()) {
+        set_state(TaskState::Stopping);
+        retry_ = context_.loop->after(kReconnectMs, [this] { vanish(); });
+        return;
+    }
+    (void)left.remove();
+    model::TaskEnd end;
+    end.cause = Cause::Vanished;
+    end.message = "its supervisor ended without a word (killed, or the node was restarted)";
+    finish(std::move(end));
+}
+
+void Task::refuse(const Refused& refused) {
+    const std::vector<GroupLaunch> groups = context_.cgroups.find(folder_name(order_.key));
+    (void)ProcessGroup(groups).remove();
+    model::TaskEnd end;
+    end.cause = refused.cause;
+    end.message = refused.message;
+    finish(std::move(end));
+}
+
+void Task::finish(model::TaskEnd end) {
+    std::string text;
+    put_record(text, "cause", static_cast<std::int64_t>(end.cause));
+    put_record(text, "message", end.message);
+    put_record(text, "end", 1);
+    if (dir_) (void)write(files::kEnd, text);
+    status_.end = std::move(end);
+    send_tail();
+    set_state(TaskState::Ended);
+    auto watches = std::exchange(watches_, {});
+    for (auto& [id, watch] : watches) watch.then();
+}
+
+}  // namespace muster::os

@@ -1,0 +1,57 @@
+// For tests: a runtime on a folder of its own, what it said, and orders that are easily written.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "model/job_spec.h"
+#include "os/runtime.h"
+
+namespace muster::os {
+
+class TestNode {
+public:
+    explicit TestNode(std::function<void(RuntimeOptions&)> change = {});
+    ~TestNode();  // Ends what still runs.
+    TestNode(const TestNode&) = delete;
+    TestNode& operator=(const TestNode&) = delete;
+
+    ports::Runtime& operator*() { return *runtime_; }
+    TaskRuntime* operator->() { return runtime_.get(); }
+    /// As if the agent had been killed and started again.
+    void restart();
+    const std::string& folder() const { return options_.state_dir; }
+    std::string task_folder(const protocol::TaskKey& key) const;
+
+    /// Waits until a status of this task satisfies; fails the test after 30 s.
+    protocol::TaskStatus wait(const protocol::TaskKey& key,
+                              const std::function<bool(const protocol::TaskStatus&)>& good);
+    protocol::TaskStatus wait_state(const protocol::TaskKey& key, protocol::TaskState state);
+    model::TaskEnd wait_end(const protocol::TaskKey& key);
+    /// Waits until `good` holds of all messages so far.
+    bool wait_messages(const std::function<bool(const std::vector<protocol::AgentMessage>&)>& good);
+    std::vector<protocol::AgentMessage> messages();
+    /// All of the log, as text.
+    std::string log(const protocol::TaskKey& key, int local_rank = -1, std::int64_t offset = 0);
+
+private:
+    void open();
+
+    RuntimeOptions options_;
+    std::unique_ptr<TaskRuntime> runtime_;
+    std::mutex mutex_;
+    std::condition_variable told_;
+    std::vector<protocol::AgentMessage> messages_;
+};
+
+/// A one-node order of `run`, as this process's user.
+protocol::StartTask make_order(std::uint64_t job, const std::string& run,
+                               const std::function<void(model::JobSpec&)>& change = {});
+/// Root with usable control groups; else prints why the test is skipped.
+bool can_limit();
+
+}  // namespace muster::os

@@ -1,0 +1,24 @@
+// The user that a task runs as, as this node knows him.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::os {
+
+struct UserFacts {
+    std::string name;
+    std::uint32_t uid = 0, gid = 0;
+    std::vector<std::uint32_t> groups;
+    std::string home, shell;
+};
+
+/// NotFound when the node has no such user; "" is the process's own.
+Result<UserFacts> find_user(const std::string& name);
+/// Of this process.
+Result<UserFacts> own_user();
+
+}  // namespace muster::os
