@@ -1,0 +1,404 @@
+// The table itself. Order here is the order of help, docs and man page.
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "spec/fields.h"
+
+namespace muster::cli {
+namespace {
+
+std::vector<Flag> joined(std::vector<Flag> first, const std::vector<Flag>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+/// Where completion finds values of a field.
+std::string values_of_field(std::string_view name) {
+    if (name == "queue") return "@queues";
+    if (name == "gpus") return "@kinds";
+    if (name == "depends") return "@jobs";
+    if (name == "workdir" || name == "mounts" || name == "secrets") return "@files";
+    return "";
+}
+
+std::vector<Flag> spec_flags() {
+    std::vector<Flag> flags;
+    for (const spec::Field& field : spec::job_fields()) {
+        if (field.flags.empty()) continue;
+        std::string help(field.help);
+        if (help.ends_with('.')) help.pop_back();
+        flags.push_back({std::string(field.flags), std::string(field.metavar), std::move(help),
+                         field.repeatable, values_of_field(field.name)});
+    }
+    return flags;
+}
+
+std::vector<Flag> filters() {
+    return {{"--user", "USER", "jobs of this user; 'me' is you", false, "@users"},
+            {"--queue", "QUEUE", "jobs of this queue", false, "@queues"},
+            {"--state", "STATE", "jobs in these states: pending, running, …, active, ended"},
+            {"--name", "NAME", "jobs of this name; * stands for anything"},
+            {"--label", "KEY=VALUE", "jobs with this label", true}};
+}
+
+Flag dry_run() {
+    return {"--dry-run", "", "only tell what would be done"};
+}
+Flag yes() {
+    return {"-y,--yes", "", "do not ask"};
+}
+Flag reason() {
+    return {"--reason", "TEXT", "kept with the change, for others to read"};
+}
+
+Command run_command() {
+    std::vector<Flag> own = {
+        {"--dry-run", "",
+         "check it, print its normal form, and tell whether it could ever run here"},
+        {"--wait", "", "stay until the job has ended, and exit as it did"},
+        {"-f,--follow", "", "as --wait, with its output, a live progress bar and a timeline"},
+        {"--detach", "", "with --pty: submit only; `muster attach` joins it later"},
+        {"--idempotency-key", "KEY", "the key to submit under; the same key never submits twice"},
+        {"-q,--quiet", "", "print the job's id only"}};
+    return {
+        .name = "run",
+        .aliases = {"submit"},
+        .summary = "Submit a job: a file, a command, or both with flags on top",
+        .details =
+            "FILE is YAML or JSON ('-' is standard input); see docs/job-reference.md. Every field "
+            "is also a flag, and flags win over the file. Words after -- are the command.\nWhat "
+            "is acknowledged is durable; a submit that is cut off is repeated without submitting "
+            "twice.",
+        .arguments = {{"FILE", true, false, "@files"}},
+        .rest = "COMMAND",
+        .flags = joined(joined(std::move(own), output_flags()), spec_flags()),
+        .examples = {{"muster run -- python3 train.py", "one node, the host's file system"},
+                     {"muster run --nodes 4 --gpus h100:8 -- torchrun train.py", "a gang"},
+                     {"muster run job.yaml --follow", "submit and watch"},
+                     {"muster run job.yaml --dry-run", "check only"},
+                     {"muster run --gpus 1 --pty -- bash", "a shell on a GPU"}},
+        .run = verbs::run};
+}
+
+std::vector<Command> looking() {
+    const Argument jobs{"JOB", false, true, "@jobs"};
+    return {
+        {.name = "ps",
+         .summary = "List jobs",
+         .details = "Shows live jobs; ended ones with --all. TIME is how long it has run, or, "
+                    "before its first start, waited. WHERE/WHY is its progress and nodes, or why "
+                    "it waits.",
+         .arguments = {{"JOB", true, true, "@jobs"}},
+         .flags =
+             joined(joined(filters(),
+                           {{"-a,--all", "", "ended jobs too"},
+                            {"--mine", "", "your jobs"},
+                            {"--since", "WHEN", "ended jobs since a time, or within 2d"},
+                            {"--node", "NODE", "jobs with a task on this node", false, "@nodes"},
+                            {"--array", "JOB", "elements of this array", false, "@jobs"}}),
+                    list_flags(true)),
+         .examples = {{"muster ps", ""},
+                      {"muster ps --mine -w", "watch your own"},
+                      {"muster ps -o custom=id,name,progress.step", "chosen fields"},
+                      {"muster cancel $(muster ps -q --name 'sweep*')", "ids for another command"}},
+         .run = verbs::ps},
+        {.name = "status",
+         .summary = "Show the cluster, or a job with its timeline, ranks and progress",
+         .arguments = {{"JOB", true, true, "@jobs"}},
+         .flags =
+             joined(output_flags(), {{"-w,--watch", "", "a live view until the job has ended"}}),
+         .examples = {{"muster status", "the cluster"},
+                      {"muster status 12", ""},
+                      {"muster status 12 -w", "live, without its output"},
+                      {"muster status 12 -o yaml", "everything, with the specification"}},
+         .run = verbs::status},
+        {.name = "why",
+         .summary = "Tell why a job waits, with numbers",
+         .arguments = {jobs},
+         .flags = output_flags(),
+         .examples = {{"muster why 12", ""}},
+         .run = verbs::why},
+        {.name = "logs",
+         .summary = "Print the output of a job's tasks",
+         .details = "All ranks merged, each line with its rank before it. The log lives on the "
+                    "node; of a dead node the last words are kept.",
+         .arguments = {{"JOB", false, false, "@jobs"}},
+         .flags = {{"-f,--follow", "", "go on until the tasks end"},
+                   {"--rank", "RANK", "one rank, or 'all' (default)"},
+                   {"--local-rank", "N", "one process of the node"},
+                   {"--attempt", "N", "an earlier attempt"},
+                   {"--since", "WHEN", "written since a time, or within 10m"},
+                   {"--tail", "N", "only the last N lines of each rank"},
+                   {"--no-prefix", "", "no rank before each line"}},
+         .examples = {{"muster logs -f 12", ""}, {"muster logs 12 --rank 3 --tail 50", ""}},
+         .run = verbs::logs},
+        {.name = "events",
+         .summary = "Show what happened; with -f, what happens",
+         .flags = joined({{"-f,--follow", "", "go on"},
+                          {"-w,--watch", "", "the same"},
+                          {"--job", "JOB", "of one job", false, "@jobs"},
+                          {"--node", "NODE", "of one node", false, "@nodes"},
+                          {"--type", "TYPE", "of these types; job.* is a family"},
+                          {"--after", "N", "after this sequence number"},
+                          {"--tail", "N", "the newest N (50; 10 with -f)"}},
+                         output_flags()),
+         .examples = {{"muster events -f", ""}, {"muster events --job 12", ""}},
+         .run = verbs::events},
+    };
+}
+
+std::vector<Command> acting() {
+    const Argument job{"JOB", false, false, "@jobs"};
+    const Argument some{"JOB", true, true, "@jobs"};
+    const auto act = [&](std::string name, std::string summary, bool asks,
+                         int (*run)(App&, const Invocation&)) {
+        std::vector<Flag> flags = joined(filters(), {reason(), dry_run()});
+        if (asks) flags.push_back(yes());
+        return Command{.name = std::move(name),
+                       .summary = std::move(summary),
+                       .arguments = {some},
+                       .flags = joined(std::move(flags), output_flags()),
+                       .run = run};
+    };
+    std::vector<Command> out = {
+        {.name = "attach",
+         .summary = "Join a running job's own terminal or output; Ctrl-P Ctrl-Q leaves",
+         .arguments = {job},
+         .flags = {{"--rank", "RANK", "the task to join (0)"}},
+         .run = verbs::attach},
+        {.name = "exec",
+         .summary = "Run a command inside a running task, and exit as it did",
+         .arguments = {job},
+         .rest = "COMMAND",
+         .rest_needed = true,
+         .flags = {{"--rank", "RANK", "the task to run in (0)"},
+                   {"-t,--tty", "", "with a terminal, even when piped"},
+                   {"-T,--no-tty", "", "without a terminal"}},
+         .examples = {{"muster exec 12 -- nvidia-smi", ""},
+                      {"muster exec 12 --rank 3 -- bash", "a shell beside rank 3"}},
+         .run = verbs::exec},
+        {.name = "wait",
+         .summary = "Wait until jobs have ended, and exit as the first that failed",
+         .arguments = {{"JOB", false, true, "@jobs"}},
+         .flags = {{"--for", "STATE", "ended, started or running", false, "ended|started|running"},
+                   {"--timeout", "DURATION", "give up after this long (exit code 7)"},
+                   {"-q,--quiet", "", "say nothing"}},
+         .examples = {{"muster wait 12 && echo done", ""}, {"muster wait --for running 12", ""}},
+         .run = verbs::wait},
+    };
+    out.push_back(act("cancel", "End jobs", true, verbs::cancel));
+    out.back().details = "A running job gets its signal and its grace, and is then killed.";
+    out.back().examples = {{"muster cancel 12 13", ""},
+                           {"muster cancel --user me --state pending", "asks first"}};
+    out.push_back(act("hold", "Keep waiting jobs from starting", false, verbs::hold));
+    out.push_back(act("release", "Let held jobs start", false, verbs::release));
+    out.push_back(
+        act("requeue", "Stop jobs and put them back into the queue", true, verbs::requeue));
+    return out;
+}
+
+std::vector<Command> cluster() {
+    return {
+        {.name = "nodes",
+         .group = Group::Cluster,
+         .summary = "List nodes",
+         .flags = joined({{"--state", "STATE", "ready, suspect, lost, unknown, drained, held"},
+                          {"--label", "KEY=VALUE", "with this label", true}},
+                         list_flags(true)),
+         .examples = {{"muster nodes", ""}, {"muster nodes -o wide", ""}},
+         .run = verbs::nodes},
+        {.name = "gpus",
+         .group = Group::Cluster,
+         .summary = "Show what devices are free, by kind",
+         .arguments = {{"KIND", true, false, "@kinds"}},
+         .flags = joined({{"-d,--devices", "", "each device with its node and owner"}},
+                         list_flags(false)),
+         .examples = {{"muster gpus", "what can I get now?"}, {"muster gpus h100 --devices", ""}},
+         .run = verbs::gpus},
+        {.name = "queues",
+         .group = Group::Cluster,
+         .summary = "List queues with what waits and runs in each",
+         .flags = list_flags(false),
+         .run = verbs::queues},
+    };
+}
+
+std::vector<Command> admin() {
+    const Argument some{"NODE", false, true, "@nodes"};
+    const auto node = [&](std::string name, std::string summary, std::string details, bool asks,
+                          int (*run)(App&, const Invocation&)) {
+        std::vector<Flag> flags = {reason(), dry_run()};
+        if (asks) flags.push_back(yes());
+        return Command{.name = "node " + name,
+                       .group = Group::Admin,
+                       .summary = std::move(summary),
+                       .details = std::move(details),
+                       .arguments = {some},
+                       .flags = joined(std::move(flags), output_flags()),
+                       .run = run};
+    };
+    return {
+        node("drain", "Give nodes nothing new; what runs may end", "", false, verbs::node_drain),
+        node("resume", "Take off the holds that keep nodes from new work", "", false,
+             verbs::node_resume),
+        node("fenced", "Confirm that silent nodes are off, so that their jobs go on elsewhere now",
+             "Say this only of a machine that is really off: if its tasks still run, two copies "
+             "of a job will.",
+             true, verbs::node_fenced),
+        node("forget", "Remove nodes that are gone for good", "", true, verbs::node_forget),
+        {.name = "token create",
+         .group = Group::Admin,
+         .summary = "Make a token for a person, or one that lets nodes join",
+         .details = "The token is printed on stdout, once.",
+         .flags = joined({{"--user", "USER", "whom it speaks for (you)", false, "@users"},
+                          {"--admin", "", "an administrator's"},
+                          {"--join", "", "a join token, for `musterd agent --join`"},
+                          {"--node", "NAME", "a join token for this node name only"},
+                          {"--uses", "N", "how many nodes may join with it"},
+                          {"--expires", "DURATION", "how long it lasts, or 'never'"}},
+                         output_flags()),
+         .examples = {{"muster token create --user wei --expires 90d", ""},
+                      {"muster token create --join --uses 16", "for sixteen new nodes"}},
+         .run = verbs::token_create},
+        {.name = "token list",
+         .group = Group::Admin,
+         .summary = "List tokens, without their secrets",
+         .flags = list_flags(false),
+         .run = verbs::token_list},
+        {.name = "token revoke",
+         .group = Group::Admin,
+         .summary = "Revoke tokens",
+         .arguments = {{"ID", false, true, "@tokens"}},
+         .run = verbs::token_revoke},
+        {.name = "doctor",
+         .group = Group::Admin,
+         .summary = "Check the way from here to the nodes, with a remedy for each problem",
+         .flags = output_flags(),
+         .run = verbs::doctor},
+        {.name = "up",
+         .group = Group::Admin,
+         .summary = "Start a controller and an agent on this machine (musterd up)",
+         .details = "No configuration and no root needed; the state is kept below your home. All "
+                    "flags are musterd's: `muster up --help`.",
+         .raw = true,
+         .run = verbs::up},
+        {.name = "controller",
+         .group = Group::Admin,
+         .summary = "musterd controller",
+         .hidden = true,
+         .raw = true,
+         .run = verbs::up},
+        {.name = "agent",
+         .group = Group::Admin,
+         .summary = "musterd agent",
+         .hidden = true,
+         .raw = true,
+         .run = verbs::up},
+    };
+}
+
+std::vector<Command> client() {
+    return {
+        {.name = "login",
+         .group = Group::Client,
+         .summary = "Remember a controller and a token for it",
+         .details = "The token is read from MUSTER_TOKEN, from a question, or from standard input; "
+                    "it is kept in ~/.config/muster with mode 0600.",
+         .arguments = {{"URL"}},
+         .flags = {{"--ca-sha256", "HEX", "the SHA-256 of the CA to trust"},
+                   {"--ca", "FILE", "the CA certificate to trust", false, "@files"}},
+         .examples = {{"muster login https://head:7070 --ca-sha256 9f86d0…", ""}},
+         .tolerant = true,
+         .run = verbs::login},
+        {.name = "config view",
+         .group = Group::Client,
+         .summary = "Show the settings in use",
+         .details = "Later wins: /etc/muster/client.yaml, ~/.config/muster/config.yaml and its "
+                    "context, .muster.yaml of the project (defaults for `run`), MUSTER_… "
+                    "variables, flags.",
+         .flags = joined({{"--origin", "", "and where each comes from"}}, output_flags()),
+         .run = verbs::config_view},
+        {.name = "config set",
+         .group = Group::Client,
+         .summary = "Change a setting of yours",
+         .arguments = {{"KEY", false, false, "@settings"}, {"VALUE"}},
+         .examples = {{"muster config set color never", ""}},
+         .run = verbs::config_set},
+        {.name = "config path",
+         .group = Group::Client,
+         .summary = "Print where your settings are kept",
+         .tolerant = true,
+         .run = verbs::config_path},
+        {.name = "completion",
+         .group = Group::Client,
+         .summary = "Print the completion script of a shell",
+         .arguments = {{"SHELL", false, false, "bash|zsh|fish"}},
+         .examples = {{"eval \"$(muster completion bash)\"", "in ~/.bashrc"},
+                      {"muster completion fish | source", ""}},
+         .tolerant = true,
+         .run = verbs::completion},
+        {.name = "explain",
+         .group = Group::Client,
+         .summary = "Explain an error code",
+         .arguments = {{"CODE", true, true, "@codes"}},
+         .examples = {{"muster explain E4002", ""}},
+         .tolerant = true,
+         .run = verbs::explain},
+        {.name = "api",
+         .group = Group::Client,
+         .summary = "Call the API as it is",
+         .details = "Prints the answer's body. The routes are in api/openapi.yaml.",
+         .arguments = {{"METHOD", false, false, "GET|POST|PATCH|DELETE"}, {"PATH"}},
+         .flags = {{"-d,--data", "BODY", "the body; @FILE reads it, @- from standard input", false,
+                    "@files"},
+                   {"-H,--header", "NAME:VALUE", "a header of the request", true},
+                   {"-i,--include", "", "status and headers too"}},
+         .examples = {{"muster api GET /v1/jobs?limit=5", ""},
+                      {"muster api GET '/v1/events?watch=1'", "a stream"},
+                      {"muster api PATCH /v1/jobs/12 -H 'If-Match: *' -d '{\"priority\":80}'", ""}},
+         .run = verbs::api},
+        {.name = "version",
+         .group = Group::Client,
+         .summary = "Print the versions of this program and of the controller",
+         .flags = joined({{"--client", "", "of this program only"}}, output_flags()),
+         .tolerant = true,
+         .run = verbs::version},
+        {.name = "__complete",
+         .group = Group::Client,
+         .summary = "for completion scripts",
+         .hidden = true,
+         .raw = true,
+         .run = verbs::complete},
+        {.name = "__manual",
+         .group = Group::Client,
+         .summary = "docs/cli.md, or with 'man' the man page",
+         .hidden = true,
+         .raw = true,
+         .run = verbs::manual},
+    };
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> kAll = [] {
+        std::vector<Command> all{run_command()};
+        for (std::vector<Command> part : {looking(), acting(), cluster(), admin(), client()})
+            for (Command& command : part) all.push_back(std::move(command));
+        return all;
+    }();
+    return kAll;
+}
+
+const std::vector<Flag>& global_flags() {
+    static const std::vector<Flag> kFlags = {
+        {"--server", "URL", "the controller: https://HOST:PORT or unix:PATH"},
+        {"--context", "NAME", "a controller that `muster login` remembered", false, "@contexts"},
+        {"--color", "WHEN", "auto, always or never", false, "auto|always|never"},
+        {"-h,--help", "", "say more"},
+    };
+    return kFlags;
+}
+
+}  // namespace muster::cli
