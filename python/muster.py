@@ -1,4 +1,6 @@
-"""What a training script tells Muster, and hears from it. One file, standard library, Python 3.8 or later.
+"""What a training script tells Muster, and hears from it.
+
+One file, standard library, Python 3.8 or later.
 
     import muster
     start = muster.latest_checkpoint()            # a path, or None
@@ -12,9 +14,10 @@
             sys.exit(0)
     muster.done()
 
-Outside Muster every call is a no-op (save() still saves if it is given a directory). No call raises because Muster is away, and none
-waits for it more than 50 ms; syncing a checkpoint to disk takes as long as the disk takes.
-The protocol is api/task-protocol.md. Threads and forks are safe: each process has its own connection.
+Outside Muster every call is a no-op (save() still saves if it is given a directory). No call raises
+because Muster is away, and none waits for it more than 50 ms; syncing a checkpoint to disk takes as
+long as the disk takes. Threads and forks are safe: each process has its own connection.
+The protocol is api/task-protocol.md.
 """
 import contextlib
 import errno
@@ -29,15 +32,17 @@ import socket
 import threading
 import time
 
-__all__ = ["active", "progress", "checkpoint", "save", "latest_checkpoint", "checkpoint_step",
-           "checkpoint_dir", "should_stop", "notice", "watch_signal", "saved", "done"]
+__all__ = (
+    "active progress checkpoint save latest_checkpoint checkpoint_step checkpoint_dir should_stop"
+    " notice watch_signal saved done"
+).split()
 
 MARKER = ".muster-complete"
 LINE_MAX = 4096
-STEP_MAX = 2 ** 53 - 1
-WAIT_MAX_S = 0.05          # The longest a call waits for the node.
+STEP_MAX = 2**53 - 1
+WAIT_MAX_S = 0.05  # The longest a call waits for the node.
 RECONNECT_S = 1.0
-NOTICE_POLL_S = 0.05       # should_stop() looks at the file at most this often.
+NOTICE_POLL_S = 0.05  # should_stop() looks at the file at most this often.
 
 _NAME = re.compile(r"step-([0-9]{1,16})(?:\.(?!(?:tmp|partial)\Z)[A-Za-z0-9]{1,16})?\Z")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}\Z")
@@ -46,6 +51,7 @@ _log = logging.getLogger("muster")
 
 
 # --- the line protocol ---------------------------------------------------------------------------
+
 
 def _escape(text):
     raw = str(text).encode("utf-8", "replace")
@@ -84,12 +90,12 @@ class _Link:
         self._sock = None
         self._path = None
         self._next_try = 0.0
-        self._tail = b""           # The unsent rest of a line that the socket took in part.
-        self._unread = b""         # The beginning of an answer.
-        self._asked = []           # (verb, line) sent and not yet answered, in order.
-        self._keep = {}            # verb -> line to be repeated until it is answered.
-        self._sent = {}            # verb -> the line of _keep that went out on this connection.
-        self._hold_until = 0.0     # After "rate limit": no repeats before.
+        self._tail = b""  # The unsent rest of a line that the socket took in part.
+        self._unread = b""  # The beginning of an answer.
+        self._asked = []  # (verb, line) sent and not yet answered, in order.
+        self._keep = {}  # verb -> line to be repeated until it is answered.
+        self._sent = {}  # verb -> the line of _keep that went out on this connection.
+        self._hold_until = 0.0  # After "rate limit": no repeats before.
         self._warned = False
 
     def after_fork(self):
@@ -112,7 +118,7 @@ class _Link:
             self._lock.release()
 
     def keep(self, verb, line, wait_s=WAIT_MAX_S):
-        """Sends a line that is repeated by later calls until it is answered; waits a little for that."""
+        """Sends a line that later calls repeat until it is answered; waits a little for that."""
         end = time.monotonic() + wait_s
         if not self._lock.acquire(timeout=wait_s / 2):
             return
@@ -230,7 +236,7 @@ class _Link:
 
     def _take(self, answer):
         verb, line = self._asked.pop(0) if self._asked else ("a line", b"")
-        kept = self._keep.get(verb) == line     # A newer one may have taken its place since.
+        kept = self._keep.get(verb) == line  # A newer one may have taken its place since.
         if kept and answer.startswith("error rate limit"):
             self._sent.pop(verb, None)
             self._hold_until = time.monotonic() + 1.0
@@ -253,6 +259,7 @@ if hasattr(os, "register_at_fork"):
 
 # --- what a script calls -------------------------------------------------------------------------
 
+
 def active():
     """Whether this process runs under Muster."""
     return bool(os.environ.get("MUSTER_SOCKET"))
@@ -267,7 +274,7 @@ def _rank():
 
 
 def progress(step, total=None, **metrics):
-    """Where this rank is: its step, of how many, and up to 16 numbers (loss=..., samples_per_s=...)."""
+    """Where this rank is: its step, of how many, and up to 16 numbers (loss=...)."""
     if not active():
         return
     pairs = [("step", _step(step))]
@@ -287,9 +294,10 @@ def progress(step, total=None, **metrics):
 
 
 def checkpoint(step, path):
-    """Makes the checkpoint at `path` (a file, or a directory whose files are all written) complete and announces it.
+    """Makes the checkpoint at `path` complete, and announces it.
 
-    Called by one process, after every rank has written its part. Syncs it to disk and sets its marker.
+    `path` is a file, or a directory whose files are all written. Called by one process, after
+    every rank has written its part. Syncs it to disk and sets its marker.
     Raises OSError if the data cannot be synced, and only then. Returns the path.
     """
     step, path = _step(step), os.path.abspath(os.fspath(path))
@@ -301,11 +309,12 @@ def checkpoint(step, path):
 
 
 def save(step, write, ext="", directory=None, keep=None):
-    """Saves atomically and announces: write(path) makes a file or a directory at the path it is given.
+    """Saves atomically and announces: write(path) makes a file or a directory at the path given.
 
-    The result is step-<N> (with `.ext` if asked for) in the checkpoint directory; a crash at any moment leaves either
-    nothing under that name or all of it. keep=K then removes the complete ones beyond the K newest, and leavings of earlier saves.
-    Returns its path, or None if there is neither a checkpoint directory nor `directory`.
+    The result is step-<N> (with `.ext` if asked for) in the checkpoint directory; a crash at any
+    moment leaves either nothing under that name or all of it. keep=K then removes the complete
+    ones beyond the K newest, and leavings of earlier saves. Returns its path, or None if there is
+    neither a checkpoint directory nor `directory`.
     """
     step = _step(step)
     directory = checkpoint_dir() if directory is None else os.fspath(directory)
@@ -320,11 +329,11 @@ def save(step, write, ext="", directory=None, keep=None):
         raise ValueError("muster: ext %r is not 1 to 16 letters or digits" % ext)
     final = os.path.join(directory, name)
     part = "%s.%d-%d.partial" % (final, os.getpid(), threading.get_ident())
-    old = part[:-len(".partial")] + ".old.partial"
+    old = part[: -len(".partial")] + ".old.partial"
     try:
         write(part)
         if not os.path.lexists(part):
-            raise FileNotFoundError(errno.ENOENT, "muster: write() made nothing at the path it was given", part)
+            raise FileNotFoundError(errno.ENOENT, "muster: write() made nothing", part)
         _sync_tree(part)
         if os.path.isdir(part):
             _touch_synced(os.path.join(part, MARKER))
@@ -345,7 +354,10 @@ def save(step, write, ext="", directory=None, keep=None):
 
 
 def latest_checkpoint():
-    """The newest complete checkpoint, verified on disk, or None. Ranks that must agree take rank 0's by broadcast."""
+    """The newest complete checkpoint, verified on disk, or None.
+
+    Ranks that must agree take rank 0's answer by broadcast.
+    """
     best = _scan(checkpoint_dir())
     told = os.environ.get("MUSTER_LATEST_CHECKPOINT")
     if told and _announceable(told):
@@ -367,7 +379,10 @@ def checkpoint_dir():
 
 
 def saved(step):
-    """After the notice: the state is safe, this task may be stopped. Once a task, when all its ranks are safe."""
+    """After the notice: the state is safe, this task may be stopped.
+
+    Said once a task, when all its ranks are safe.
+    """
     if active():
         _link.keep("saved", _line("saved", [("step", _step(step))]))
 
@@ -380,6 +395,7 @@ def done():
 
 # --- the notice ----------------------------------------------------------------------------------
 
+
 class _Notice:
     def __init__(self):
         self.seen = False
@@ -390,7 +406,7 @@ _notice = _Notice()
 
 
 def should_stop():
-    """True once Muster has asked this task to save and stop. Cheap enough for every step (about 1 µs)."""
+    """True once Muster has asked this task to save and stop. Costs about 1 µs."""
     if _notice.seen:
         _link.poke()
         return True
@@ -406,7 +422,10 @@ def should_stop():
 
 
 def notice():
-    """The notice as a dict (reason, deadline in Unix seconds, seconds), {} if it came by signal only, None before it."""
+    """The notice as a dict: reason, deadline in Unix seconds, seconds.
+
+    {} if it came by signal only; None before it.
+    """
     if not should_stop():
         return None
     try:
@@ -416,13 +435,19 @@ def notice():
         return {}
     unescape = re.compile(rb"%([0-9A-Fa-f]{2})")
     pairs = (word.partition(b"=") for word in words)
-    return {key.decode("utf-8", "replace"):
-            unescape.sub(lambda m: bytes([int(m.group(1), 16)]), value).decode("utf-8", "replace")
-            for key, _, value in pairs}
+    return {
+        key.decode("utf-8", "replace"): unescape.sub(
+            lambda m: bytes([int(m.group(1), 16)]), value
+        ).decode("utf-8", "replace")
+        for key, _, value in pairs
+    }
 
 
 def watch_signal(signum):
-    """Takes `signum` as the notice too, and calls the handler it had. For a job whose checkpoint.signal is not USR1."""
+    """Takes `signum` as the notice too, and calls the handler it had.
+
+    For a job whose checkpoint.signal is not USR1.
+    """
     before = signal.getsignal(signum)
 
     def handler(number, frame):
@@ -434,10 +459,11 @@ def watch_signal(signum):
 
 
 def _watch_default_signal():
-    # Left to itself SIGUSR1 kills; a script that imports this file asks for the notice instead. A handler that is there stays.
+    # Left to itself SIGUSR1 kills; a script that imports this file asks for the notice instead.
+    # A handler that is there stays.
     if not (active() or os.environ.get("MUSTER_PREEMPT_FILE")):
         return
-    with contextlib.suppress(ValueError, OSError):   # Not in the main thread: the file remains.
+    with contextlib.suppress(ValueError, OSError):  # Not in the main thread: the file remains.
         if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
             watch_signal(signal.SIGUSR1)
 
@@ -447,11 +473,12 @@ _watch_default_signal()
 
 # --- completeness on disk ------------------------------------------------------------------------
 
+
 def _announce(step, path):
     if active():
         home = checkpoint_dir()
-        if home and path.startswith(os.path.abspath(home) + "/"):    # Named as the node names it.
-            path = home.rstrip("/") + path[len(os.path.abspath(home)):]
+        if home and path.startswith(os.path.abspath(home) + "/"):  # Named as the node names it.
+            path = home.rstrip("/") + path[len(os.path.abspath(home)) :]
         pairs = [("step", step), ("path", path)]
         rank = _rank()
         if rank is not None:
@@ -496,7 +523,8 @@ def _sync_path(path):
     try:
         os.fsync(fd)
     except OSError as error:
-        # Some file systems cannot sync a directory and say so; a failed write (EIO, ENOSPC) is never waved through.
+        # Some file systems cannot sync a directory and say so; a failed write (EIO, ENOSPC) is
+        # never waved through.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not os.path.isdir(path):
             raise
     finally:
@@ -562,10 +590,11 @@ def _scan(directory):
     if not directory:
         return None
     try:
-        names = [(int(m.group(1)), name) for name in os.listdir(directory) for m in [_NAME.match(name)] if m]
+        found = [(_NAME.match(name), name) for name in os.listdir(directory)]
     except OSError:
         return None
-    for step, name in sorted(names, key=lambda item: (item[0], os.fsencode(item[1])), reverse=True):
+    steps = [(int(match.group(1)), os.fsencode(name), name) for match, name in found if match]
+    for step, _, name in sorted(steps, reverse=True):
         path = os.path.join(directory, name)
         with contextlib.suppress(OSError):
             if step <= STEP_MAX and _complete(path):
@@ -573,10 +602,7 @@ def _scan(directory):
     return None
 
 
-def _at_exit():
-    _link.flush()
-
-
 if active():
     import atexit
-    atexit.register(_at_exit)
+
+    atexit.register(lambda: _link.flush())

@@ -1,10 +1,12 @@
-/* Runs api/muster_task.h by commands on standard input, one answer line each; test_muster_task_h.py drives it. */
-#include "muster_task.h"
-
+/* Runs api/muster_task.h by commands on standard input, one answer line each; test_muster_task_h.py
+ * drives it. */
 #include <sys/wait.h>
 
-static void *count_up(void *rank) {
-    for (long long step = 0; step < 200; ++step) muster_progress(step, -1, "thread=%d", *(int *)rank);
+#include "muster_task.h"
+
+static void* count_up(void* rank) {
+    for (long long step = 0; step < 200; ++step)
+        muster_progress(step, -1, "thread=%d", *(int*)rank);
     return NULL;
 }
 

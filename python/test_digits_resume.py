@@ -1,6 +1,7 @@
-"""examples/digits_ddp.py is hurt and started again, and ends with the weights of a run that was never interrupted, bit for bit.
+"""examples/digits_ddp.py is hurt and started again, and ends with the weights of an unhurt run.
 
-Plain processes, no Muster; the node's end of the socket is test_muster's. Needs Debian's python3-torch and python3-sklearn.
+Bit for bit. Plain processes, no Muster; the node's end of the socket is test_muster's. Needs
+Debian's python3-torch and python3-sklearn.
 """
 import importlib.util
 import os
@@ -23,8 +24,10 @@ WORLD = 3
 STEPS = 120
 
 
-@unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("sklearn"),
-                     "python3-torch and python3-sklearn are not installed")
+@unittest.skipUnless(
+    importlib.util.find_spec("torch") and importlib.util.find_spec("sklearn"),
+    "python3-torch and python3-sklearn are not installed",
+)
 class Resume(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -43,14 +46,35 @@ class Resume(unittest.TestCase):
         ranks = []
         for rank in range(WORLD):
             env = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "PET_"))}
-            env.update(MUSTER_NODE_RANK=str(rank), MUSTER_NUM_NODES=str(WORLD), MUSTER_MASTER_ADDR="127.0.0.1",
-                       MUSTER_MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo", MUSTER_CHECKPOINT_DIR=os.path.join(home, "ckpt"),
-                       MUSTER_SOCKET=os.path.join(home, "s%d" % rank))
+            env.update(
+                MUSTER_NODE_RANK=str(rank),
+                MUSTER_NUM_NODES=str(WORLD),
+                MUSTER_MASTER_ADDR="127.0.0.1",
+                MUSTER_MASTER_PORT=str(port),
+                GLOO_SOCKET_IFNAME="lo",
+                MUSTER_CHECKPOINT_DIR=os.path.join(home, "ckpt"),
+                MUSTER_SOCKET=os.path.join(home, "s%d" % rank),
+            )
             if notice:
                 env["MUSTER_PREEMPT_FILE"] = notice
-            ranks.append(subprocess.Popen(
-                [sys.executable, SCRIPT, "--steps", str(STEPS), "--checkpoint-every", "10", "--step-ms", str(step_ms)],
-                env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+            ranks.append(
+                subprocess.Popen(
+                    [
+                        sys.executable,
+                        SCRIPT,
+                        "--steps",
+                        str(STEPS),
+                        "--checkpoint-every",
+                        "10",
+                        "--step-ms",
+                        str(step_ms),
+                    ],
+                    env=env,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+            )
         cls.addClassCleanup(lambda: [rank.kill() for rank in ranks if rank.poll() is None])
         return ranks
 
@@ -68,14 +92,20 @@ class Resume(unittest.TestCase):
         return weights, accuracy
 
     def newest(self, name):
-        steps = [int(m.group(1)) for m in (re.match(r"step-(\d+)\.pt\.muster-complete\Z", entry)
-                                          for entry in os.listdir(os.path.join(self.home, name, "ckpt"))) if m]
+        steps = [
+            int(m.group(1))
+            for m in (
+                re.match(r"step-(\d+)\.pt\.muster-complete\Z", entry)
+                for entry in os.listdir(os.path.join(self.home, name, "ckpt"))
+            )
+            if m
+        ]
         return max(steps, default=-1)
 
     def wait_until(self, ready, ranks):
         while not ready():
             self.assertTrue(all(rank.poll() is None for rank in ranks), "a rank ended too early")
-            time.sleep(0.01)     # A pause of the poll, not of the test: nobody tells when a file appears.
+            time.sleep(0.01)  # A pause of the poll: nobody tells when a file appears.
 
     def test_accuracy(self):
         self.assertGreaterEqual(self.expected[1], 0.95)
@@ -84,12 +114,15 @@ class Resume(unittest.TestCase):
         seed = int(os.environ.get("SEED", time.time()))
         dice = random.Random(seed)
         print("SEED=%d" % seed, file=sys.stderr)
-        for victim, after in ((0, dice.randint(0, 40)), (dice.randint(1, WORLD - 1), dice.randint(50, 90))):
+        for victim, after in (
+            (0, dice.randint(0, 40)),
+            (dice.randint(1, WORLD - 1), dice.randint(50, 90)),
+        ):
             ranks = self.start("hurt", step_ms=5)
             self.wait_until(lambda: self.newest("hurt") >= after, ranks)
-            time.sleep(dice.uniform(0, 0.06))      # Anywhere in a step, or in a save.
+            time.sleep(dice.uniform(0, 0.06))  # Anywhere in a step, or in a save.
             ranks[victim].kill()
-            for rank in ranks:                     # The survivors fail by themselves.
+            for rank in ranks:  # The survivors fail by themselves.
                 rank.communicate(timeout=60)
             self.assertEqual([r.returncode == 0 for r in ranks], [False] * WORLD)
             self.assertLess(self.newest("hurt"), STEPS)
@@ -114,8 +147,15 @@ class Resume(unittest.TestCase):
         self.assertLess(step, STEPS)
         for rank, node in enumerate(nodes):
             node.wait_for(lambda n: "saved step=%d" % step in n.lines)
-            self.assertTrue(any(re.match(r"progress step=\d+ total=120 rank=%d loss=\S+ samples_per_s=" % rank, line)
-                                for line in node.lines), node.lines[-5:])
+            self.assertTrue(
+                any(
+                    re.match(
+                        r"progress step=\d+ total=120 rank=%d loss=\S+ samples_per_s=" % rank, line
+                    )
+                    for line in node.lines
+                ),
+                node.lines[-5:],
+            )
             self.assertNotIn("done", node.lines)
         os.unlink(notice)
         output = self.finish(self.start("asked"))

@@ -1,4 +1,7 @@
-"""Tests of muster.py against a small node that speaks api/task-protocol.md. Run: /usr/bin/python3 -m unittest -v test_muster"""
+"""Tests of muster.py against a small node that speaks api/task-protocol.md.
+
+Run: /usr/bin/python3 -m unittest -v test_muster
+"""
 import contextlib
 import logging
 import os
@@ -17,9 +20,12 @@ from unittest import mock
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import muster  # noqa: E402
 
-logging.getLogger("muster").addHandler(logging.NullHandler())   # Silence on stderr; assertLogs still sees all.
+# Silence on stderr; assertLogs still sees all.
+logging.getLogger("muster").addHandler(logging.NullHandler())
 
-LINE = re.compile(rb"[a-z-]{1,32}( [A-Za-z_][A-Za-z0-9_]{0,31}=([!-$&-~\x80-\xff]|%[0-9A-Fa-f]{2})*)*\Z")
+LINE = re.compile(
+    rb"[a-z-]{1,32}( [A-Za-z_][A-Za-z0-9_]{0,31}=([!-$&-~\x80-\xff]|%[0-9A-Fa-f]{2})*)*\Z"
+)
 
 
 class Node:
@@ -55,7 +61,7 @@ class Node:
                     continue
                 try:
                     data = ready.recv(65536)
-                except ConnectionResetError:    # It ended with answers unread.
+                except ConnectionResetError:  # It ended with answers unread.
                     data = b""
                 if not data:
                     del peers[ready]
@@ -94,7 +100,11 @@ class Base(unittest.TestCase):
         self.socket = os.path.join(self.home, "s")
         self.preempt = os.path.join(self.home, "notice")
         env = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k != "RANK"}
-        env.update(MUSTER_SOCKET=self.socket, MUSTER_PREEMPT_FILE=self.preempt, MUSTER_CHECKPOINT_DIR=self.ckpt)
+        env.update(
+            MUSTER_SOCKET=self.socket,
+            MUSTER_PREEMPT_FILE=self.preempt,
+            MUSTER_CHECKPOINT_DIR=self.ckpt,
+        )
         patch = mock.patch.dict(os.environ, env, clear=True)
         patch.start()
         self.addCleanup(patch.stop)
@@ -136,9 +146,13 @@ class Lines(Base):
     def test_progress_carries_numbers_only(self):
         node = self.node()
         os.environ["RANK"] = "3"
-        muster.progress(120, 500, loss=0.31, samples_per_s=8123, nan=float("nan"), text="x", none=None)
+        muster.progress(
+            120, 500, loss=0.31, samples_per_s=8123, nan=float("nan"), text="x", none=None
+        )
         node.wait_for(lambda n: n.lines)
-        self.assertEqual(node.lines, ["progress step=120 total=500 rank=3 loss=0.31 samples_per_s=8123"])
+        self.assertEqual(
+            node.lines, ["progress step=120 total=500 rank=3 loss=0.31 samples_per_s=8123"]
+        )
 
     def test_the_rank_of_a_per_node_launch_is_the_node_rank(self):
         node = self.node()
@@ -151,7 +165,9 @@ class Lines(Base):
         node = self.node()
         path = self.make("step-7 100%\u00e9\n", "file")
         muster.checkpoint(7, path)
-        self.assertEqual(node.lines, ["checkpoint step=7 path=%s/step-7%%20100%%25\u00e9%%0A" % self.ckpt])
+        self.assertEqual(
+            node.lines, ["checkpoint step=7 path=%s/step-7%%20100%%25\u00e9%%0A" % self.ckpt]
+        )
 
     def test_a_line_too_long_for_the_node_is_not_sent(self):
         node = self.node()
@@ -161,7 +177,7 @@ class Lines(Base):
 
     def test_a_step_out_of_range_is_the_callers_mistake(self):
         self.node()
-        for step in (-1, 2 ** 53):
+        for step in (-1, 2**53):
             with self.assertRaises(ValueError):
                 muster.progress(step)
 
@@ -200,7 +216,10 @@ class NodeAway(Base):
         second = self.node()
         muster.progress(6)
         second.wait_for(lambda n: len(n.lines) == 3)
-        self.assertEqual(sorted(second.lines), ["checkpoint step=5 path=" + path, "progress step=6", "saved step=5"])
+        self.assertEqual(
+            sorted(second.lines),
+            ["checkpoint step=5 path=" + path, "progress step=6", "saved step=5"],
+        )
         muster.done()
         muster.progress(7)
         second.wait_for(lambda n: n.lines[-1] == "progress step=7")
@@ -219,7 +238,7 @@ class NodeAway(Base):
         replies = iter([None, "ok", "ok", "ok"])
         node = self.node(answer=lambda line: next(replies))
         muster.checkpoint(1, self.make("step-1", "dir"))
-        muster.checkpoint(2, self.make("step-2", "dir"))   # Its answer counts as the first one's.
+        muster.checkpoint(2, self.make("step-2", "dir"))  # Its answer counts as the first one's.
         node.close()
         node = self.node()
         muster.progress(3)
@@ -227,7 +246,9 @@ class NodeAway(Base):
         self.assertIn("checkpoint step=2 path=%s/step-2" % self.ckpt, node.lines)
 
     def test_a_rate_limit_is_waited_out_and_other_errors_are_final(self):
-        replies = iter(["error rate limit of 10 lines a second; repeat later", "ok", "error no such path"])
+        replies = iter(
+            ["error rate limit of 10 lines a second; repeat later", "ok", "error no such path"]
+        )
         node = self.node(answer=lambda line: next(replies, "ok"))
         muster.saved(4)
         self.assertEqual(node.lines, ["saved step=4"])
@@ -244,7 +265,7 @@ class NodeAway(Base):
         self.node(read=False)
         asked = []
 
-        class Poll:                # Notes the wait asked for, and does not wait.
+        class Poll:  # Notes the wait asked for, and does not wait.
             def register(self, *_):
                 pass
 
@@ -254,7 +275,7 @@ class NodeAway(Base):
 
         with mock.patch.object(select, "poll", Poll):
             for step in range(5000):
-                muster.progress(step, 10 ** 6, loss=0.1)
+                muster.progress(step, 10**6, loss=0.1)
             self.assertEqual(asked, [], "progress waits for nothing")
             muster.done()
         self.assertLessEqual(max(asked, default=0), 50)
@@ -263,14 +284,16 @@ class NodeAway(Base):
 
     def test_threads_share_one_connection_and_whole_lines(self):
         node = self.node()
-        threads = [threading.Thread(target=lambda r=rank: [muster.progress(s, rank=r) for s in range(200)])
-                   for rank in range(8)]
+        threads = [
+            threading.Thread(target=lambda r=rank: [muster.progress(s, rank=r) for s in range(200)])
+            for rank in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         muster.done()
-        while "done" not in node.lines:     # It may have been sent only now: the socket was full.
+        while "done" not in node.lines:  # It may have been sent only now: the socket was full.
             muster.should_stop()
         self.assertEqual(node.connections, 1)
 
@@ -318,8 +341,12 @@ class Checkpoints(Base):
 
     def test_what_the_node_said_is_verified_on_disk(self):
         rows = [  # announced path, kind, believed
-            ("step-20", "dir+marker", True), ("step-21", "dir", False), ("step-22.pt", "file", True),
-            ("step-23.pt.tmp", "file", False), ("best", "dir+marker", True), ("step-24", None, False),
+            ("step-20", "dir+marker", True),
+            ("step-21", "dir", False),
+            ("step-22.pt", "file", True),
+            ("step-23.pt.tmp", "file", False),
+            ("best", "dir+marker", True),
+            ("step-24", None, False),
         ]
         below = self.make("step-19", "dir+marker")
         for name, kind, believed in rows:
@@ -349,11 +376,20 @@ class Checkpoints(Base):
         self.assertEqual(muster.save(3, write_file, ext="pt"), os.path.join(self.ckpt, "step-3.pt"))
         self.assertEqual(muster.latest_checkpoint(), os.path.join(self.ckpt, "step-3.pt"))
         self.assertEqual(muster.save(4, write_tree), os.path.join(self.ckpt, "step-4"))
-        self.assertEqual(muster.save(4, write_tree), os.path.join(self.ckpt, "step-4"), "again, over itself")
+        self.assertEqual(
+            muster.save(4, write_tree), os.path.join(self.ckpt, "step-4"), "again, over itself"
+        )
         self.assertEqual(muster.latest_checkpoint(), os.path.join(self.ckpt, "step-4"))
-        self.assertEqual(node.lines[:2], ["checkpoint step=3 path=%s/step-3.pt" % self.ckpt,
-                                          "checkpoint step=4 path=%s/step-4" % self.ckpt])
-        self.assertEqual(sorted(os.listdir(self.ckpt)), ["step-3.pt", "step-3.pt" + muster.MARKER, "step-4"])
+        self.assertEqual(
+            node.lines[:2],
+            [
+                "checkpoint step=3 path=%s/step-3.pt" % self.ckpt,
+                "checkpoint step=4 path=%s/step-4" % self.ckpt,
+            ],
+        )
+        self.assertEqual(
+            sorted(os.listdir(self.ckpt)), ["step-3.pt", "step-3.pt" + muster.MARKER, "step-4"]
+        )
 
     def test_a_save_that_fails_leaves_nothing_and_raises(self):
         self.node()
@@ -378,7 +414,7 @@ class Checkpoints(Base):
         self.assertEqual(sorted(os.listdir(self.ckpt)), ["notes", "step-3", "step-4"])
 
     def test_killed_at_any_system_call_of_a_save_the_scan_never_finds_half(self):
-        """Every file system call of a save over an existing one is the last: what is then found is whole, old or new."""
+        """Each call of a save over an existing one is the last: what is found is whole."""
         calls = ["open", "fsync", "rename", "unlink", "close"]
         for kind, ext in (("file", "pt"), ("dir", "")):
             for stop_at in range(1, 60):
@@ -397,7 +433,9 @@ class Checkpoints(Base):
                 for name in ("a", "b"):
                     part = found if kind == "file" else os.path.join(found, name)
                     with open(part) as file:
-                        self.assertIn(file.read(), ("old" * 1000, "new" * 1000), (kind, stop_at, found))
+                        self.assertIn(
+                            file.read(), ("old" * 1000, "new" * 1000), (kind, stop_at, found)
+                        )
                 if status == 0:
                     break
             else:
@@ -413,6 +451,7 @@ class Checkpoints(Base):
                     file.write(word * 500)
                     file.flush()
                     file.write(word * 500)
+
         return write
 
     @staticmethod
@@ -425,6 +464,7 @@ class Checkpoints(Base):
                 if count[0] == stop_at:
                     os._exit(9)
                 return real(*args, **kwargs)
+
             return call
 
         for name in names:
@@ -440,7 +480,10 @@ class Notice(Base):
             file.write("preempt reason=preempted%20by%20job%2017 deadline=1764577100 seconds=60\n")
         muster._notice.next_look = 0.0
         self.assertTrue(muster.should_stop())
-        self.assertEqual(muster.notice(), {"reason": "preempted by job 17", "deadline": "1764577100", "seconds": "60"})
+        self.assertEqual(
+            muster.notice(),
+            {"reason": "preempted by job 17", "deadline": "1764577100", "seconds": "60"},
+        )
 
     def test_the_file_is_not_looked_at_on_every_step(self):
         with mock.patch.object(os.path, "exists", return_value=False) as looked:
@@ -459,12 +502,18 @@ class Notice(Base):
         self.assertEqual(muster.notice(), {})
 
     def test_importing_takes_sigusr1_inside_muster_only(self):
-        code = ("import sys; sys.path.insert(0, %r); import muster, os, signal; os.kill(os.getpid(), signal.SIGUSR1);"
-                "sys.exit(0 if muster.should_stop() else 1)" % os.path.dirname(os.path.abspath(muster.__file__)))
+        code = (
+            "import sys; sys.path.insert(0, %r); import muster, os, signal;"
+            "os.kill(os.getpid(), signal.SIGUSR1);"
+            "sys.exit(0 if muster.should_stop() else 1)"
+            % os.path.dirname(os.path.abspath(muster.__file__))
+        )
         inside = subprocess.run([sys.executable, "-c", code], env=dict(os.environ))
         self.assertEqual(inside.returncode, 0)
         outside = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_")}
-        self.assertEqual(subprocess.run([sys.executable, "-c", code], env=outside).returncode, -signal.SIGUSR1)
+        self.assertEqual(
+            subprocess.run([sys.executable, "-c", code], env=outside).returncode, -signal.SIGUSR1
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tests of api/muster_task.h, as C99 and as C++, by the same node and the same rows as muster.py's."""
+"""Tests of api/muster_task.h, as C99 and as C++, by the same node and rows as muster.py's."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,9 @@ COMPILERS = {
 
 class Probe:
     def __init__(self, binary):
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ))
+        self.process = subprocess.Popen(
+            [binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ)
+        )
 
     def __call__(self, command):
         self.process.stdin.write(command.encode() + b"\n")
@@ -45,8 +47,20 @@ class Header(Base):
         cls.build = tempfile.mkdtemp(prefix="muster-probe")
         cls.addClassCleanup(shutil.rmtree, cls.build, True)
         cls.binary = os.path.join(cls.build, "probe")
-        subprocess.run(COMPILERS[cls.language] + WARNINGS + ["-DMUSTER_RECONNECT_MS=0", "-I", API, "-pthread", "-o", cls.binary,
-                       os.path.join(HERE, "muster_task_probe.c")], check=True)
+        subprocess.run(
+            COMPILERS[cls.language]
+            + WARNINGS
+            + [
+                "-DMUSTER_RECONNECT_MS=0",
+                "-I",
+                API,
+                "-pthread",
+                "-o",
+                cls.binary,
+                os.path.join(HERE, "muster_task_probe.c"),
+            ],
+            check=True,
+        )
 
     def probe(self):
         probe = Probe(self.binary)
@@ -63,11 +77,16 @@ class Header(Base):
         self.assertEqual(say("checkpoint 7 " + path + "/"), "0")
         say("saved 7")
         say("done")
-        self.assertEqual(node.lines, [
-            "progress step=120 total=500 rank=3 loss=0.31 samples_per_s=8123",
-            "progress step=121 rank=3 loss=0.5 samples_per_s=8123",
-            "checkpoint step=7 path=%s/step-7%%20100%%25\u00e9 rank=3" % self.ckpt,
-            "saved step=7", "done"])
+        self.assertEqual(
+            node.lines,
+            [
+                "progress step=120 total=500 rank=3 loss=0.31 samples_per_s=8123",
+                "progress step=121 rank=3 loss=0.5 samples_per_s=8123",
+                "checkpoint step=7 path=%s/step-7%%20100%%25\u00e9 rank=3" % self.ckpt,
+                "saved step=7",
+                "done",
+            ],
+        )
 
     def test_checkpoint_sets_the_marker_and_cannot_seal_what_is_not_there(self):
         self.node()
@@ -93,8 +112,12 @@ class Header(Base):
     def test_what_the_node_said_is_verified_on_disk(self):
         say = self.probe()
         below = self.make("step-19", "dir+marker")
-        for name, kind, answer in (("step-21", "dir", "19 " + below), ("step-22.pt", "file", None),
-                                   ("step-23.pt.tmp", "file", "19 " + below), ("step-18", "dir+marker", "19 " + below)):
+        for name, kind, answer in (
+            ("step-21", "dir", "19 " + below),
+            ("step-22.pt", "file", None),
+            ("step-23.pt.tmp", "file", "19 " + below),
+            ("step-18", "dir+marker", "19 " + below),
+        ):
             path = self.make(name, kind)
             say("env MUSTER_LATEST_CHECKPOINT=" + path)
             self.assertEqual(say("latest"), answer or "22 " + path, name)
@@ -112,16 +135,24 @@ class Header(Base):
 
     def test_announcements_are_repeated_to_a_node_that_came_back(self):
         say = self.probe()
-        say("saved 5")                      # No socket yet.
+        say("saved 5")  # No socket yet.
         first = self.node(answer=lambda line: None)
         path = self.make("step-5", "dir")
         self.assertEqual(say("checkpoint 5 " + path), "0")
         first.close()
-        second = self.node(answer=lambda line: "error rate limit" if len(second.lines) == 0 else "ok")
+        second = self.node(
+            answer=lambda line: "error rate limit" if len(second.lines) == 0 else "ok"
+        )
         say("progress 6 9 0.5")
         second.wait_for(lambda n: len(n.lines) == 3)
-        self.assertEqual(sorted(second.lines), ["checkpoint step=5 path=" + path,
-                                                "progress step=6 total=9 loss=0.5 samples_per_s=8123", "saved step=5"])
+        self.assertEqual(
+            sorted(second.lines),
+            [
+                "checkpoint step=5 path=" + path,
+                "progress step=6 total=9 loss=0.5 samples_per_s=8123",
+                "saved step=5",
+            ],
+        )
 
     def test_a_node_that_stands_still_stops_nothing(self):
         self.node(read=False)
@@ -133,15 +164,17 @@ class Header(Base):
 
     def test_threads_and_children(self):
         node, say = self.node(), self.probe()
-        say("threads")                      # More than the socket may hold: some are dropped, none is torn.
+        say("threads")  # More than the socket may hold: some are dropped, none is torn.
         say("done")
         while "done" not in node.lines:
             say("stop")
         self.assertEqual(node.connections, 1)
         say("child 1001")
         say("progress 1002 -1 0.5")
-        node.wait_for(lambda n: "progress step=1001" in n.lines and
-                      "progress step=1002 loss=0.5 samples_per_s=8123" in n.lines)
+        node.wait_for(
+            lambda n: "progress step=1001" in n.lines
+            and "progress step=1002 loss=0.5 samples_per_s=8123" in n.lines
+        )
         self.assertEqual(node.connections, 2)
 
     def test_the_notice_by_file_and_by_signal(self):
@@ -157,7 +190,7 @@ class HeaderAsCpp(Header):
     language = "c++20"
 
 
-del Base        # So that it is not collected here again.
+del Base  # So that it is not collected here again.
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,15 +1,22 @@
-"""scripts/testnet.sh: hosts that reach each other, are cut, healed, crashed, and leave nothing behind."""
+"""scripts/testnet.sh: hosts reach each other, are cut, healed, crashed; nothing stays behind."""
 import os
 import socket
 import subprocess
 import sys
 import unittest
 
-SCRIPT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts", "testnet.sh")
-LISTEN = ("import socket; s = socket.create_server(('0.0.0.0', 7000)); print('ready', flush=True)\n"
-          "while True: c = s.accept()[0]; c.sendall(b'hello'); c.close()")
-DIAL = ("import socket, sys; s = socket.socket(); s.settimeout(float(sys.argv[2])); s.connect((sys.argv[1], 7000));"
-        "print(s.recv(9).decode())")
+SCRIPT = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts", "testnet.sh"
+)
+LISTEN = (
+    "import socket; s = socket.create_server(('0.0.0.0', 7000)); print('ready', flush=True)\n"
+    "while True: c = s.accept()[0]; c.sendall(b'hello'); c.close()"
+)
+DIAL = (
+    "import socket, sys; s = socket.socket(); s.settimeout(float(sys.argv[2]));"
+    "s.connect((sys.argv[1], 7000));"
+    "print(s.recv(9).decode())"
+)
 
 
 class TestNet(unittest.TestCase):
@@ -24,15 +31,22 @@ class TestNet(unittest.TestCase):
 
     @classmethod
     def net(cls, *words, prefix=None):
-        return subprocess.run([SCRIPT, "-p", prefix or cls.prefix] + list(words), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
+        return subprocess.run(
+            [SCRIPT, "-p", prefix or cls.prefix] + list(words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def dial(self, host, address, wait="5"):
         return self.net("exec", host, sys.executable, "-c", DIAL, address, wait).stdout.strip()
 
     def listen(self, host):
-        server = subprocess.Popen([SCRIPT, "-p", self.prefix, "exec", host, sys.executable, "-c", LISTEN],
-                                  stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen(
+            [SCRIPT, "-p", self.prefix, "exec", host, sys.executable, "-c", LISTEN],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         self.addCleanup(server.stdout.close)
@@ -56,7 +70,9 @@ class TestNet(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as here:
             port = here.getsockname()[1]
             dial = DIAL.replace("7000", str(port))
-            self.assertNotEqual(self.net("exec", "2", sys.executable, "-c", dial, "127.0.0.1", "1").returncode, 0)
+            self.assertNotEqual(
+                self.net("exec", "2", sys.executable, "-c", dial, "127.0.0.1", "1").returncode, 0
+            )
 
     def test_two_prefixes_and_wrong_use(self):
         other = self.prefix + "b"
@@ -65,7 +81,13 @@ class TestNet(unittest.TestCase):
         self.assertEqual(self.net("down", prefix=other).returncode, 0)
         self.assertEqual(self.net("list", prefix=other).stdout, "")
         self.assertEqual(len(self.net("list").stdout.splitlines()), 3)
-        for words, code in ((("up", "0"), 2), (("up", "1001"), 2), (("up", "x"), 2), (("cut", "9"), 1), (("nonsense",), 2)):
+        for words, code in (
+            (("up", "0"), 2),
+            (("up", "1001"), 2),
+            (("up", "x"), 2),
+            (("cut", "9"), 1),
+            (("nonsense",), 2),
+        ):
             self.assertEqual(self.net(*words).returncode, code, words)
         self.assertEqual(self.net("list", prefix="../x").returncode, 2)
         self.assertFalse([name for name in os.listdir("/run/netns") if name.startswith(other)])

@@ -1,19 +1,21 @@
 #!/bin/bash
-# Hosts of their own on one machine: network namespaces joined by a bridge that lives in a namespace itself, so nothing of
-# the machine's own network is touched. Host K is 10.77.0.K (by custom the controller's is host 1) behind its link eth0.
+# Hosts of their own on one machine: network namespaces joined by a bridge that lives in a namespace
+# itself, so nothing of the machine's own network is touched. Host K is 10.77.0.K (by custom the
+# controller's is host 1) behind its link eth0.
 #
 #   testnet.sh [-p PREFIX] up N           makes hosts 1..N (as root)
 #   testnet.sh [-p PREFIX] exec K CMD…    runs CMD on host K
 #   testnet.sh [-p PREFIX] cut K          takes host K's link down, without a word to either end
 #   testnet.sh [-p PREFIX] heal K         and up again
-#   testnet.sh [-p PREFIX] crash K        cuts the link and kills every process of host K, as a power failure would
+#   testnet.sh [-p PREFIX] crash K        cuts the link and kills all processes of host K, as a power cut
 #   testnet.sh [-p PREFIX] address K      prints its address
 #   testnet.sh [-p PREFIX] name K         prints its namespace's name
-#   testnet.sh [-p PREFIX] list           prints the hosts that are up, one a line: number, address, processes
+#   testnet.sh [-p PREFIX] list           prints the hosts, one a line: number, address, processes
 #   testnet.sh [-p PREFIX] down           kills what runs on the hosts and removes everything
 #
-# Two runs with different prefixes (default: muster) do not meet. Exit codes: 0 done, 1 failed, 2 wrong use,
-# 3 this machine cannot make network namespaces or bridges (no root, or the kernel refuses).
+# Two runs with different prefixes (default: muster) do not meet. Exit codes: 0 done, 1 failed, 2
+# wrong use, 3 this machine cannot make network namespaces or bridges (no root, or the kernel
+# refuses).
 set -euo pipefail
 
 readonly HOSTS_MAX=1000
@@ -36,7 +38,8 @@ number() {
 
 living() {
     number "${1:-}"
-    exists "$(host_name "$1")" || die 1 "no host $1 under the prefix $prefix; testnet.sh -p $prefix up N makes them"
+    exists "$(host_name "$1")" ||
+        die 1 "no host $1 under the prefix $prefix; testnet.sh -p $prefix up N makes them"
 }
 
 # The namespaces of this prefix, hosts in order, the switch last.
@@ -70,25 +73,28 @@ refused() {
 
 up() {
     number "${1:-}"
-    local count=$1 switch error k
+    local count=$1 switch host error k
     [ "$(id -u)" = 0 ] || die 3 "network namespaces need root; run as root, or use loopback"
     command -v ip >/dev/null || die 3 "the command ip is missing; apt-get install iproute2"
-    [ -z "$(namespaces)" ] || die 1 "the prefix $prefix is in use; testnet.sh -p $prefix down, or take another prefix"
+    [ -z "$(namespaces)" ] ||
+        die 1 "the prefix $prefix is in use; testnet.sh -p $prefix down, or take another prefix"
     switch=$(switch_name)
     error=$(ip netns add "$switch" 2>&1) || refused "a network namespace" "$error"
     error=$(ip -n "$switch" link add br0 type bridge 2>&1) || refused "a bridge" "$error"
     error=$(ip -n "$switch" link set br0 up 2>&1) || refused "a bridge" "$error"
     for ((k = 1; k <= count; ++k)); do
-        error=$(ip netns add "$(host_name "$k")" 2>&1) || refused "a network namespace" "$error"
-        error=$(ip -n "$switch" link add "p$k" type veth peer name eth0 netns "$(host_name "$k")" 2>&1) ||
+        host=$(host_name "$k")
+        error=$(ip netns add "$host" 2>&1) || refused "a network namespace" "$error"
+        error=$(ip -n "$switch" link add "p$k" type veth peer name eth0 netns "$host" 2>&1) ||
             refused "a pair of virtual links" "$error"
-        error=$(ip -n "$(host_name "$k")" -batch - 2>&1 <<BATCH
+        error=$(ip -n "$host" -batch - 2>&1 <<BATCH
 link set lo up
 addr add $(host_address "$k")/16 dev eth0
 link set eth0 up
 BATCH
         ) || refused "an address" "$error"
-        error=$(ip -n "$switch" link set "p$k" master br0 up 2>&1) || refused "a port on the bridge" "$error"
+        error=$(ip -n "$switch" link set "p$k" master br0 up 2>&1) ||
+            refused "a port on the bridge" "$error"
     done
 }
 
@@ -119,7 +125,8 @@ while getopts p:h option; do
     esac
 done
 shift $((OPTIND - 1))
-[[ $prefix =~ ^[a-z0-9][a-z0-9_]{0,30}$ ]] || die 2 "the prefix '$prefix' is not 1 to 31 of a-z, 0-9 and _"
+[[ $prefix =~ ^[a-z0-9][a-z0-9_]{0,30}$ ]] ||
+    die 2 "the prefix '$prefix' is not 1 to 31 of a-z, 0-9 and _"
 [ $# -ge 1 ] || usage
 verb=$1
 shift

@@ -1,17 +1,25 @@
 #!/bin/bash
-# Slurm 22.05 of Debian 12, from nothing, on loopback, measured on the work that bench/run.sh e2e gives Muster.
+# Slurm 22.05 of Debian 12, from nothing, on loopback, on the work that bench/run.sh e2e gives Muster.
 #
-#   bench/peers/slurm.sh up               installs, configures and starts munge, slurmctld and four slurmd (as root)
-#   bench/peers/slurm.sh measure KEY…     prints one JSON line a key: {"key":"submit_seq","value":745,"unit":"req/s"}
-#   bench/peers/slurm.sh down             stops everything by process id and removes what was written
+#   slurm.sh up              installs, configures and starts munge, slurmctld, four slurmd (as root)
+#   slurm.sh measure KEY…    prints a JSON line a key: {"key":"submit_seq","value":745,"unit":"req/s"}
+#   slurm.sh down            stops everything by process id and removes what was written
 #
-# Keys: submit_seq submit_par8 (C API)  submit_seq_sbatch submit_par8_sbatch  noop_jobs noop_controller_cpu_ms  submit_to_start_ms
-# submit_to_start_srun_ms  ps_10k_ms ps_50k_ms ps_json_10k_ms ps_json_50k_ms  recover_ms  lost_acked ids_reused
-# rss_idle_mb bytes_per_job rss_agent_mb; `all` means all. Figures are medians of RUNS runs (1), times of 5 or more samples.
-# On a busy machine run all three under `chrt -r 1`: nice alone does nothing between sessions.
+# Keys (`all` means all):
+#   submit_seq submit_par8                        C API, 1 and 8 threads
+#   submit_seq_sbatch submit_par8_sbatch          a process a job
+#   noop_jobs noop_controller_cpu_ms              2,000 times /bin/true
+#   submit_to_start_ms submit_to_start_srun_ms    acknowledged to first instruction; idle cluster
+#   ps_10k_ms ps_50k_ms ps_json_10k_ms ps_json_50k_ms
+#   recover_ms                                    kill -9 to first answer, 10,000 queued
+#   lost_acked ids_reused                         kill -9 right after 10,000 acknowledgements
+#   rss_idle_mb bytes_per_job rss_agent_mb
+# Figures are medians of RUNS runs (1), times of SAMPLES (15) or 5 samples. On a busy machine run it
+# under `chrt -r 1`: nice alone does nothing between sessions.
 #
-# What one has to know: the daemons must run under the program names slurmctld and slurmd, else they drop Gres silently;
-# Gres=gpu needs files that exist; StateSaveLocation lies on disk, as Muster's state does. Exit: 0 done, 1 failed, 2 wrong use, 3 no root.
+# What one has to know: the daemons must run under the program names slurmctld and slurmd, else they
+# drop Gres silently; Gres=gpu needs files that exist; the state lies on disk, as Muster's does.
+# Exit codes: 0 done, 1 failed, 2 wrong use, 3 no root.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,8 +28,10 @@ readonly run=${PEER_SLURM_DIR:-/var/tmp/muster-peer-slurm}
 readonly port=${PEER_SLURM_PORT:-16817}
 readonly runs=${RUNS:-1}
 readonly nodes=4
-readonly keys="submit_seq submit_par8 submit_seq_sbatch submit_par8_sbatch rss_idle_mb bytes_per_job ps_10k_ms ps_json_10k_ms
-ps_50k_ms ps_json_50k_ms noop_jobs noop_controller_cpu_ms rss_agent_mb submit_to_start_ms submit_to_start_srun_ms recover_ms lost_acked ids_reused"
+readonly keys="submit_seq submit_par8 submit_seq_sbatch submit_par8_sbatch
+rss_idle_mb bytes_per_job ps_10k_ms ps_json_10k_ms ps_50k_ms ps_json_50k_ms
+noop_jobs noop_controller_cpu_ms rss_agent_mb submit_to_start_ms submit_to_start_srun_ms
+recover_ms lost_acked ids_reused"
 export SLURM_CONF=$run/slurm.conf
 
 say() { printf 'slurm: %s\n' "$*" >&2; }
@@ -31,7 +41,14 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 median() { sort -n | awk '{a[NR] = $1} END {print a[int((NR + 1) / 2)]}'; }
 rss_kb() { awk '/^VmRSS/ {print $2}' "/proc/$1/status"; }
 cpu_ticks() { awk '{print $14 + $15}' "/proc/$1/stat"; }
-emit() { printf '{"key":"%s","value":%s,"unit":"%s"}\n' "$1" "$2" "$3"; }
+
+# report KEY UNIT: the median of the numbers on standard input, as a JSON line.
+report() {
+    local value
+    value=$(median)
+    [ -n "$value" ] || die 1 "$1 could not be measured"
+    printf '{"key":"%s","value":%s,"unit":"%s"}\n' "$1" "$value" "$2"
+}
 
 # wait_for SECONDS WHAT COMMAND…
 wait_for() {
@@ -46,12 +63,17 @@ wait_for() {
 # --- installing, configuring --------------------------------------------------------------------
 
 install_packages() {
-    local wanted=(slurm-wlm slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev gcc libc6-dev)
-    if ! dpkg-query -W -f '${Status}\n' "${wanted[@]}" 2>/dev/null | awk '/^install ok installed$/ {n++} END {exit n != '"${#wanted[@]}"'}'; then
+    local wanted=(slurm-wlm slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev
+        gcc libc6-dev)
+    local present
+    present=$(dpkg-query -W -f '${Status}\n' "${wanted[@]}" 2>/dev/null |
+        grep -c '^install ok installed$') || true
+    if [ "$present" != "${#wanted[@]}" ]; then
         say "installing ${wanted[*]}"
         # RUNLEVEL=1: Debian's scripts then start no service.
-        DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends \
-            "${wanted[@]}" >"$run/log/apt.log" 2>&1 || die 1 "apt-get install failed; see $run/log/apt.log"
+        DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -o DPkg::Lock::Timeout=600 install -y \
+            --no-install-recommends "${wanted[@]}" >"$run/log/apt.log" 2>&1 ||
+            die 1 "apt-get install failed; see $run/log/apt.log"
     fi
     mkdir -p "$run/bin"
     ln -sfn /usr/sbin/slurmctld-wlm "$run/bin/slurmctld"
@@ -62,10 +84,11 @@ install_packages() {
 }
 
 # SchedulerParameters of a purpose: each is the kindest to Slurm that we found for it.
+readonly limits=default_queue_depth=10000,sched_max_job_start=0
 scheduler_of() {
     case $1 in
         submit) echo "defer,batch_sched_delay=20,sched_min_interval=2000000,bf_interval=300" ;;
-        throughput) echo "defer,batch_sched_delay=1,sched_min_interval=200000,bf_interval=60,default_queue_depth=10000,sched_max_job_start=0" ;;
+        throughput) echo "defer,batch_sched_delay=1,sched_min_interval=200000,bf_interval=60,$limits" ;;
         latency) echo "batch_sched_delay=0,sched_min_interval=0" ;;
         recover) echo "defer,batch_sched_delay=1,sched_min_interval=200000" ;;
     esac
@@ -75,6 +98,7 @@ write_configuration() {
     mkdir -p "$run/state" "$run/spool" "$run/log" "$run/pid" "$run/dev"
     local i
     for i in 0 1 2 3 4 5 6 7; do [ -e "$run/dev/gpu$i" ] || mknod "$run/dev/gpu$i" c 1 3; done
+    local ports=$((port + 1001))-$((port + 1000 + nodes))
     cat >"$run/slurm.conf" <<CONF
 ClusterName=peer
 SlurmctldHost=$(hostname)(127.0.0.1)
@@ -117,10 +141,11 @@ InactiveLimit=0
 KillWait=5
 MailProg=/bin/true
 NodeName=DEFAULT Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=1000000 State=UNKNOWN
-NodeName=n[1-$nodes] Gres=gpu:8 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=[$((port + 1001))-$((port + 1000 + nodes))]
+NodeName=n[1-$nodes] Gres=gpu:8 NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=[$ports]
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 CONF
-    printf 'CgroupPlugin=cgroup/v1\nConstrainCores=no\nConstrainDevices=no\nConstrainRAMSpace=no\n' >"$run/cgroup.conf"
+    printf '%s\n' CgroupPlugin=cgroup/v1 ConstrainCores=no ConstrainDevices=no ConstrainRAMSpace=no \
+        >"$run/cgroup.conf"
     printf 'NodeName=n[1-%d] Name=gpu File=%s/dev/gpu[0-7]\n' "$nodes" "$run" >"$run/gres.conf"
 }
 
@@ -130,10 +155,10 @@ start_munge() {
     local d=$run/munge
     mkdir -p "$d"
     chmod 755 "$d"
-    [ -s "$d/key" ] || { dd if=/dev/urandom of="$d/key" bs=128 count=1 status=none; chmod 600 "$d/key"; }
+    [ -s "$d/key" ] || (umask 077 && head -c 128 /dev/urandom >"$d/key")
     [ -f "$run/pid/munged" ] && alive "$(cat "$run/pid/munged")" && return
-    munged --key-file="$d/key" --socket="$d/socket" --pid-file="$run/pid/munged" --log-file="$run/log/munged.log" \
-        --seed-file="$d/seed" --num-threads=4
+    munged --key-file="$d/key" --socket="$d/socket" --pid-file="$run/pid/munged" \
+        --log-file="$run/log/munged.log" --seed-file="$d/seed" --num-threads=4
     wait_for 10 "munge's socket" test -S "$d/socket"
 }
 
@@ -166,7 +191,13 @@ stop_steps() {
     done
 }
 
-start_controller() { "$run/bin/slurmctld" "$@" </dev/null >"$run/log/slurmctld.out" 2>&1 || die 1 "slurmctld did not start: $(tail -1 "$run/log/slurmctld.out")"; }
+# daemon NAME LOG arguments…
+daemon() {
+    local name=$1 log=$run/log/$2.out
+    shift 2
+    "$run/bin/$name" "$@" </dev/null >"$log" 2>&1 || die 1 "$name did not start: $(tail -1 "$log")"
+}
+start_controller() { daemon slurmctld slurmctld "$@"; }
 answers() { scontrol ping 2>/dev/null | grep -q 'is UP'; }
 
 stop_cluster() {
@@ -176,7 +207,7 @@ stop_cluster() {
     stop_steps
 }
 
-# fresh PURPOSE [MIN_JOB_AGE]: an empty controller whose jobs cannot start, so that only its front is measured.
+# fresh PURPOSE [MIN_JOB_AGE]: an empty controller whose jobs cannot start: only its front works.
 fresh() {
     stop_cluster
     rm -rf "$run/state" "$run/spool"
@@ -195,7 +226,7 @@ fresh_nodes() {
     scontrol update PartitionName=main State=UP
     for ((i = 1; i <= nodes; ++i)); do
         mkdir -p "$run/spool/n$i"
-        "$run/bin/slurmd" -N "n$i" </dev/null >"$run/log/slurmd.n$i.out" 2>&1 || die 1 "slurmd n$i did not start: $(tail -1 "$run/log/slurmd.n$i.out")"
+        daemon slurmd "slurmd.n$i" -N "n$i"
     done
     wait_for 60 "the nodes' readiness" idle_nodes
 }
@@ -209,7 +240,7 @@ measure_submit() { # KEY COUNT THREADS
     for ((r = 0; r < runs; ++r)); do
         fresh submit
         "$run/bin/slurm_submit" "$2" "$3" 0 | cut -d' ' -f1
-    done | median | { read -r value; emit "$1" "$value" req/s; }
+    done | report "$1" req/s
 }
 
 measure_sbatch() { # KEY COUNT PARALLEL
@@ -219,7 +250,7 @@ measure_sbatch() { # KEY COUNT PARALLEL
         begin=$(date +%s%N)
         seq "$2" | xargs -P "$3" -n1 sbatch -Q -o /dev/null "$run/true.sh" >/dev/null
         awk -v n="$2" -v ns=$(($(date +%s%N) - begin)) 'BEGIN {printf "%.1f\n", n * 1e9 / ns}'
-    done | median | { read -r value; emit "$1" "$value" req/s; }
+    done | report "$1" req/s
 }
 
 completed() { sdiag | awk -F: '/Jobs completed/ {print $2 + 0}'; }
@@ -233,22 +264,27 @@ measure_noop() { # KEY: noop_jobs or noop_controller_cpu_ms
         begin=$(now_ms)
         "$run/bin/slurm_submit" "$count" 8 0 >/dev/null
         until [ "$(completed)" -ge "$count" ]; do
-            [ $(($(now_ms) - begin)) -lt 300000 ] || die 1 "only $(completed) of $count jobs ended within 300 s"
+            [ $(($(now_ms) - begin)) -lt 300000 ] ||
+                die 1 "only $(completed) of $count jobs ended within 300 s"
             sleep 0.05
         done
         if [ "$1" = noop_jobs ]; then
             awk -v n=$count -v ms=$(($(now_ms) - begin)) 'BEGIN {printf "%.1f\n", n * 1000 / ms}'
         else
-            awk -v n=$count -v t=$(($(cpu_ticks "$(controller_pid)") - ticks)) -v hz="$(getconf CLK_TCK)" 'BEGIN {printf "%.2f\n", t * 1000 / hz / n}'
+            ticks=$(($(cpu_ticks "$(controller_pid)") - ticks))
+            awk -v n=$count -v t="$ticks" -v hz="$(getconf CLK_TCK)" \
+                'BEGIN {printf "%.2f\n", t * 1000 / hz / n}'
         fi
-    done | median | { read -r value; if [ "$1" = noop_jobs ]; then emit "$1" "$value" jobs/s; else emit "$1" "$value" ms/job; fi; }
+    done | report "$1" "$([ "$1" = noop_jobs ] && echo jobs/s || echo ms/job)"
 }
 
 # Acknowledged to the first instruction of the job's script, which writes the time down.
 measure_start() { # KEY: submit_to_start_ms or submit_to_start_srun_ms
     local i acked stamp=$run/stamp script=$run/stamp.sh
-    # shellcheck disable=SC2016  # The script expands it.
-    printf '#!/bin/bash\nprintf "%%s\\n" "${EPOCHREALTIME/./}" >%s.new && mv %s.new %s\n' "$stamp" "$stamp" "$stamp" >"$script"
+    cat >"$script" <<SCRIPT
+#!/bin/bash
+printf '%s\n' "\${EPOCHREALTIME/./}" >$stamp.new && mv $stamp.new $stamp
+SCRIPT
     chmod 755 "$script"
     fresh_nodes latency
     for ((i = 0; i < ${SAMPLES:-15}; ++i)); do
@@ -258,12 +294,12 @@ measure_start() { # KEY: submit_to_start_ms or submit_to_start_srun_ms
             acked=${EPOCHREALTIME/./}
             wait_for 60 "the job's start" test -s "$stamp"
         else
-            acked=${EPOCHREALTIME/./}      # srun has no acknowledgement to wait for: from its own start.
+            acked=${EPOCHREALTIME/./}  # srun acknowledges nothing: from its own start.
             srun -Q -n1 "$script"
         fi
         awk -v us=$(($(cat "$stamp") - acked)) 'BEGIN {printf "%.1f\n", us / 1000}'
-        sleep "0.$((5 + RANDOM % 5))"      # Not in step with the scheduler's cycle.
-    done | median | { read -r value; emit "$1" "$value" ms; }
+        sleep "0.$((5 + RANDOM % 5))"  # Not in step with the scheduler's cycle.
+    done | report "$1" ms
 }
 
 # Fills the queue up to COUNT jobs of one GPU; keeps what is there already.
@@ -288,7 +324,7 @@ measure_list() { # KEY COUNT squeue-arguments…
         begin=$(date +%s%N)
         squeue "$@" >/dev/null
         awk -v ns=$(($(date +%s%N) - begin)) 'BEGIN {printf "%.1f\n", ns / 1e6}'
-    done | median | { read -r value; emit "$key" "$value" ms; }
+    done | report "$key" ms
 }
 
 kill_controller() {
@@ -314,10 +350,11 @@ measure_recover() {
         wait_for 60 "the controller's port" listening
         wait_for 60 "the answer after the restart" squeue -h -j 1
         echo $(($(now_ms) - begin))
-    done | median | { read -r value; emit recover_ms "$value" ms; }
+    done | report recover_ms ms
 }
 
-# Kill at once after 10,000 acknowledgements: how many of them are unknown afterwards, how many ids are given a second time?
+# Killed at once after 10,000 acknowledgements: how many of them are unknown afterwards, how many
+# ids are given a second time?
 measure_lost() { # KEY: lost_acked or ids_reused
     local r
     for ((r = 0; r < runs; ++r)); do
@@ -333,7 +370,7 @@ measure_lost() { # KEY: lost_acked or ids_reused
             "$run/bin/slurm_submit" 10000 8 1 "$run/again" >/dev/null
             sort "$run/again" | comm -12 "$run/acked.sorted" - | wc -l
         fi
-    done | median | { read -r value; emit "$1" "$value" "$([ "$1" = lost_acked ] && echo jobs || echo ids)"; }
+    done | report "$1" "$([ "$1" = lost_acked ] && echo jobs || echo ids)"
 }
 
 measure_memory() { # KEY
@@ -345,22 +382,22 @@ measure_memory() { # KEY
             sleep 2
             idle=$(rss_kb "$(controller_pid)")
             if [ "$1" = rss_idle_mb ]; then
-                awk -v kb="$idle" 'BEGIN {printf "%.1f\n", kb / 1024}' | { read -r value; emit "$1" "$value" MB; }
+                awk -v kb="$idle" 'BEGIN {printf "%.1f\n", kb / 1024}' | report "$1" MB
             else
                 fill 10000
-                emit "$1" $((($(rss_kb "$(controller_pid)") - idle) * 1024 / 10000)) bytes
+                echo $((($(rss_kb "$(controller_pid)") - idle) * 1024 / 10000)) | report "$1" bytes
             fi
             ;;
         rss_agent_mb)
             fresh_nodes latency
             for ((i = 1; i <= nodes; ++i)); do rss_kb "$(cat "$run/pid/slurmd.n$i")"; done |
-                awk '{sum += $1} END {printf "%.1f\n", sum / NR / 1024}' | { read -r value; emit "$1" "$value" MB; }
+                awk '{sum += $1} END {printf "%.1f\n", sum / NR / 1024}' | report "$1" MB
             ;;
     esac
 }
 
 measure() {
-    case $1 in ps_* | bytes_per_job | rss_idle_mb) ;; *) queued=-1 ;; esac     # Others empty the queue.
+    case $1 in ps_* | bytes_per_job | rss_idle_mb) ;; *) queued=-1 ;; esac  # Others empty it.
     case $1 in
         submit_seq) measure_submit "$1" 3000 1 ;;
         submit_par8) measure_submit "$1" 3000 8 ;;

@@ -1,7 +1,8 @@
 /* Submits batch jobs through libslurm, without a process a job.
  *   slurm_submit COUNT THREADS GPUS [IDS_FILE]
- * Each is /bin/true on one node with GPUS GPUs (0: one CPU only). Prints "RATE_PER_S P50_MS P99_MS"; the ids that were
- * acknowledged go to IDS_FILE, one a line. Link with -lslurm -lpthread. */
+ * Each is /bin/true on one node with GPUS GPUs (0: one CPU only). Prints "RATE_PER_S P50_MS
+ * P99_MS"; the ids that were acknowledged go to IDS_FILE, one a line. Link with -lslurm -lpthread.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,8 +16,8 @@
 
 static int count, gpus, next_index, failures;
 static int ids_fd = -1;
-static double *latency_s;
-static char *environment[] = {"PATH=/usr/bin:/bin", NULL};
+static double* latency_s;
+static char* environment[] = {"PATH=/usr/bin:/bin", NULL};
 
 static double now_s(void) {
     struct timespec t;
@@ -24,20 +25,21 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int submit(job_desc_msg_t *job, submit_response_msg_t **answer) {
+static int submit(job_desc_msg_t* job, submit_response_msg_t** answer) {
     /* EAGAIN: the controller has no thread free. Its own client waits and asks again. */
     for (;;) {
         const int error = slurm_submit_batch_job(job, answer);
-        if (!error || (errno != EAGAIN && errno != ESLURM_ERROR_ON_DESC_TO_RECORD_COPY)) return error;
+        if (!error || (errno != EAGAIN && errno != ESLURM_ERROR_ON_DESC_TO_RECORD_COPY))
+            return error;
         usleep(1000);
     }
 }
 
-static void *work(void *unused) {
+static void* work(void* unused) {
     (void)unused;
     for (;;) {
         const int index = __sync_fetch_and_add(&next_index, 1);
-        submit_response_msg_t *answer = NULL;
+        submit_response_msg_t* answer = NULL;
         job_desc_msg_t job;
         char tres[32], line[32];
         double begin;
@@ -72,12 +74,12 @@ static void *work(void *unused) {
     }
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
+static int compare(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
     return (x > y) - (x < y);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     pthread_t threads[256];
     double begin, elapsed;
     const int thread_count = argc > 2 ? atoi(argv[2]) : 0;
