@@ -1,0 +1,277 @@
+#include "judge.h"
+
+#include <array>
+#include <cstdio>
+
+#include "core/step.h"
+
+namespace muster::swarm {
+namespace {
+
+using protocol::TaskKey;
+using protocol::TaskState;
+
+constexpr std::array kJobStates = {"job.pending", "job.starting",  "job.running", "job.stopping",
+                                   "job.fencing", "job.succeeded", "job.failed",  "job.cancelled"};
+constexpr std::array kTaskStates = {"task.accepted", "task.pulling", "task.preparing",
+                                    "task.ready",    "task.running", "task.stopping",
+                                    "task.ended"};
+constexpr std::array kHealth = {"node.unknown", "node.ready", "node.suspect", "node.lost"};
+constexpr std::array kLeases = {"lease.live", "lease.asking", "lease.outage", "lease.cut-off"};
+constexpr std::array kReasons = {
+    "wait.not-evaluated", "wait.never-fits",   "wait.no-nodes", "wait.not-enough-free",
+    "wait.reserved",      "wait.not-eligible", "wait.held",     "wait.dependency",
+    "wait.parallel"};
+constexpr std::array kCauses = {"cause.none",      "cause.success",      "cause.user-error",
+                                "cause.oom",       "cause.time-limit",   "cause.deadline",
+                                "cause.log-rule",  "cause.image",        "cause.launch",
+                                "cause.node-lost", "cause.device-fault", "cause.preempted",
+                                "cause.requeued",  "cause.cancelled",    "cause.fenced",
+                                "cause.peer",      "cause.vanished"};
+
+template <class Names, class Value>
+const char* named(const Names& names, Value value) {
+    return names.at(static_cast<std::size_t>(value));
+}
+
+/// A heartbeat or a report of progress changes no book: those need no audit.
+bool books_touched(const core::Step& step) {
+    for (const core::Change& change : step.changes) {
+        if (!std::holds_alternative<core::NodeLivePut>(change) &&
+            !std::holds_alternative<core::JobLivePut>(change)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+void Referee::fail(const std::string& what) {
+    if (failure_.empty()) failure_ = what;
+}
+
+std::string Referee::name(const TaskKey& key) {
+    return std::to_string(key.job.value) + "." + std::to_string(key.epoch) + "." +
+           std::to_string(key.rank);
+}
+
+void Referee::log(const std::string& line) const {
+    if (!verbose_) return;
+    std::printf("%10.3f %s\n", static_cast<double>(world_->queue.now().ms) / 1000, line.c_str());
+}
+
+// ---- processes --------------------------------------------------------------------------------
+
+void Referee::holds_devices(HostIndex host, const protocol::StartTask& order) {
+    const TaskKey& key = order.key;
+    log("host " + std::to_string(host) + " prepares task " + name(key));
+    for (const std::string& device : order.devices) {
+        const auto [owner, fresh] = devices_.try_emplace({host, device}, key);
+        if (!fresh && owner->second != key) {
+            fail("device " + device + " of host " + std::to_string(host) + " is held by task " +
+                 name(owner->second) + " and given to task " + name(key));
+        }
+    }
+    std::uint32_t& newest = newest_.try_emplace(key.job, key.epoch).first->second;
+    if (key.epoch < newest) {
+        fail("task " + name(key) + " begins after epoch " + std::to_string(newest) + " began");
+    }
+    newest = std::max(newest, key.epoch);
+    const auto forbidden = forbidden_.find(key.job);
+    if (forbidden != forbidden_.end() && key.epoch >= forbidden->second) {
+        fail("task " + name(key) + " begins after its job's cancel was acknowledged");
+    }
+    const auto ended = ended_.find(key.job);
+    if (ended != ended_.end()) fail("task " + name(key) + " begins after its job's durable end");
+}
+
+void Referee::ready(HostIndex, const protocol::StartTask& order) {
+    const Attempt attempt{order.key.job, order.key.epoch};
+    ready_[attempt].insert(order.key.rank);
+    sizes_[attempt] = order.gang ? order.gang->size() : 1;
+}
+
+void Referee::runs(HostIndex host, const protocol::StartTask& order) {
+    const TaskKey& key = order.key;
+    log("host " + std::to_string(host) + " runs task " + name(key));
+    const Attempt attempt{key.job, key.epoch};
+    if (ready_[attempt].size() != sizes_[attempt]) {
+        fail("task " + name(key) + " passes the barrier when " +
+             std::to_string(ready_[attempt].size()) + " of " + std::to_string(sizes_[attempt]) +
+             " ranks have come to it");
+    }
+    auto& epochs = alive_[key.job];
+    for (const auto& [epoch, ranks] : epochs) {
+        if (epoch == key.epoch || ranks.empty()) continue;
+        fail("task " + name(key) + " runs while rank " + std::to_string(*ranks.begin()) +
+             " of epoch " + std::to_string(epoch) + " still runs");
+    }
+    epochs[key.epoch].insert(key.rank);
+    if (!running_.insert(key).second) fail("task " + name(key) + " runs twice");
+    world_->tally.hit("truth.task-runs");
+    if (sizes_[attempt] > 1) world_->tally.hit("truth.gang-task-runs");
+}
+
+void Referee::killed(HostIndex, const protocol::StartTask& order) {
+    running_.erase(order.key);
+    alive_[order.key.job][order.key.epoch].erase(order.key.rank);
+}
+
+void Referee::gone(HostIndex host, const protocol::StartTask& order, const model::TaskEnd& end) {
+    const TaskKey& key = order.key;
+    log("host " + std::to_string(host) + " lost task " + name(key) + " to " +
+        named(kCauses, end.cause));
+    killed(host, order);
+    for (const std::string& device : order.devices) {
+        const auto owner = devices_.find({host, device});
+        if (owner != devices_.end() && owner->second == key) devices_.erase(owner);
+    }
+    if (end.cause == model::Cause::Success) succeeded_[{key.job, key.epoch}].insert(key.rank);
+    if (end.cause == model::Cause::Fenced &&
+        (no_fence_ || (order.gang && order.gang->size() < 2) || !order.gang)) {
+        fail("task " + name(key) + " was stopped as fenced, though nothing cut its node off");
+    }
+}
+
+// ---- answers ----------------------------------------------------------------------------------
+
+void Referee::acknowledged(const std::string& key, JobId job) {
+    const auto [known, fresh] = acknowledged_.try_emplace(key, job);
+    if (!fresh && known->second != job) {
+        fail("key " + key + " was acknowledged as job " + std::to_string(known->second.value) +
+             " and as job " + std::to_string(job.value));
+    }
+    const auto [owner, first] = key_of_.try_emplace(job, key);
+    if (!first && owner->second != key) {
+        fail("job id " + std::to_string(job.value) + " was given to " + owner->second + " and to " +
+             key);
+    }
+}
+
+void Referee::cancel_acknowledged(JobId id) {
+    if (!world_->controller.alive()) return;
+    const core::Job* job = world_->controller.state().tables.jobs.find(id.value);
+    if (job == nullptr || core::extra_of(*job).array) return;
+    forbidden_.try_emplace(id, model::active(job->state) ? job->epoch + 1 : job->epoch);
+}
+
+void Referee::check_acknowledged(const core::State& state) {
+    const auto& history = world_->controller.history();
+    for (const auto& [key, job] : acknowledged_) {
+        if (state.tables.jobs.contains(job.value) || history.contains(job)) continue;
+        fail("job " + std::to_string(job.value) + " (" + key + ") was acknowledged and is lost");
+    }
+}
+
+// ---- the controller ---------------------------------------------------------------------------
+
+void Referee::stepped(const core::State& state, const core::Input& input,
+                      const Result<core::Step>& result) {
+    if (!result) {
+        world_->tally.hit("core.refuses");
+        if (verbose_) log("refused: " + result.error().message);
+        if (!std::holds_alternative<core::ActOnJob>(input.event) &&
+            !std::holds_alternative<core::SubmitJob>(input.event) &&
+            !std::holds_alternative<core::UpdateJob>(input.event) &&
+            !std::holds_alternative<core::ActOnNode>(input.event)) {
+            fail("the core refused an event of kind " + std::to_string(input.event.index()) + ": " +
+                 result.error().message);
+        }
+        return;
+    }
+    if (books_touched(*result)) core::check(state);
+    tally_changes(*result);
+    if (verbose_) {
+        for (const core::Notice& notice : result->notices) log(notice.json);
+    }
+}
+
+void Referee::tally_changes(const core::Step& step) {
+    simulator::Tally& tally = world_->tally;
+    for (const core::Change& change : step.changes) {
+        if (const auto* put = std::get_if<core::JobPut>(&change)) {
+            tally.hit(named(kJobStates, put->job.state));
+            tally.hit(named(kCauses, put->job.cause));
+        } else if (const auto* live = std::get_if<core::NodeLivePut>(&change)) {
+            tally.hit(named(kHealth, live->live.health));
+        } else if (const auto* wait = std::get_if<core::WaitPut>(&change)) {
+            tally.hit(named(kReasons, wait->why.reason));
+        } else if (const auto* freeze = std::get_if<core::FreezePut>(&change)) {
+            if (freeze->frozen) tally.hit("cluster.frozen");
+        }
+    }
+}
+
+void Referee::stored(const std::vector<simulator::StoredJob>& jobs) {
+    for (const simulator::StoredJob& job : jobs) {
+        const auto known = ended_.find(job.job);
+        if (known != ended_.end() && job.state && *job.state != known->second) {
+            fail("job " + std::to_string(job.job.value) + " left " +
+                 named(kJobStates, known->second) + " for " + named(kJobStates, *job.state));
+        }
+        if (!job.state || !model::ended(*job.state) || known != ended_.end()) continue;
+        ended_.emplace(job.job, *job.state);
+        if (*job.state != model::JobState::Succeeded) continue;
+        const Attempt attempt{job.job, job.epoch};
+        const auto size = sizes_.find(attempt);
+        if (size != sizes_.end() && succeeded_[attempt].size() != size->second) {
+            fail("job " + std::to_string(job.job.value) + " succeeded, but only " +
+                 std::to_string(succeeded_[attempt].size()) + " of its " +
+                 std::to_string(size->second) + " ranks did");
+        }
+    }
+}
+
+void Referee::recovered(const core::State& state) {
+    core::check(state);
+    check_acknowledged(state);
+    for (const auto& [job, end] : ended_) {
+        const core::Job* found = state.tables.jobs.find(job.value);
+        if (found != nullptr && found->state != end) {
+            fail("job " + std::to_string(job.value) + " is no longer " + named(kJobStates, end) +
+                 " after a recovery");
+        }
+        if (found == nullptr && !world_->controller.history().contains(job)) {
+            fail("job " + std::to_string(job.value) + " ended and is in no record");
+        }
+    }
+    const std::uint64_t expected = std::exchange(expected_digest_, 0);
+    if (expected != 0 && core::digest(state) != expected) {
+        fail("the state rebuilt from the disk is not the one that was stored");
+    }
+    log("the controller recovered");
+}
+
+// ---- agents -----------------------------------------------------------------------------------
+
+void Referee::agent_stepped(HostIndex host, const node::State& state, const node::Input& input,
+                            const node::Step& step) {
+    node::check(state);
+    simulator::Tally& tally = world_->tally;
+    const bool started = std::holds_alternative<node::Started>(input.event);
+    if (started) leases_.erase(host), terms_.erase(host);
+    auto& [count, lease] = leases_[host];
+    if (lease != state.lease || count++ == 0) {
+        lease = state.lease;
+        tally.hit(named(kLeases, lease));
+        log("host " + std::to_string(host) + " " + named(kLeases, lease));
+    }
+    if (state.term < terms_[host]) fail("host " + std::to_string(host) + " forgot a term");
+    terms_[host] = state.term;
+    if (const auto* seen = std::get_if<node::FromRuntime>(&input.event)) {
+        if (const auto* status = std::get_if<protocol::TaskStatus>(&seen->message)) {
+            tally.hit(named(kTaskStates, status->state));
+        }
+    }
+    for (const node::Command& command : step.commands) {
+        const auto* start = std::get_if<node::StartRun>(&command);
+        if (start != nullptr && start->order.term < state.term) {
+            fail("host " + std::to_string(host) + " obeyed term " +
+                 std::to_string(start->order.term) + ", though it knew term " +
+                 std::to_string(state.term));
+        }
+    }
+}
+
+}  // namespace muster::swarm

@@ -1,0 +1,68 @@
+// A random cluster, random faults and random users, all from one seed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "judge.h"
+#include "simulator/faults.h"
+#include "simulator/world.h"
+
+namespace muster::swarm {
+
+/// How the modelled program of a job behaves; what is random about one task follows from its key.
+struct Behaviour {
+    std::int64_t work_ms = 3'000;
+    unsigned fail_per_mille = 0;  // Of attempts: some rank ends with an error.
+    unsigned oom_per_mille = 0;
+    unsigned image_per_mille = 0;
+    unsigned launch_per_mille = 0;
+    unsigned deaf_per_mille = 0;    // Ignores SIGTERM.
+    unsigned sticky_per_mille = 0;  // Takes long to die of SIGKILL.
+    bool pulls = false, checkpoints = false, reports = false;
+};
+
+struct Plan {
+    simulator::WorldConfig world;
+    simulator::FaultRates faults;
+    bool outage_only = false;  // Nothing cuts a node off: then nothing may be fenced.
+    Duration safety{120'000};
+    int jobs = 100;
+    unsigned client_loss_per_mille = 0;
+};
+/// `behaviours` outlives the world; Users fills it.
+Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behaviours);
+
+/// Submits, cancels, holds, releases, requeues, drains; and stops when asked to.
+class Users {
+public:
+    Users(simulator::World& world, Referee& referee, std::uint64_t seed,
+          std::map<std::string, Behaviour>& behaviours)
+        : world_(world), referee_(referee), random_(seed), behaviours_(behaviours) {}
+    /// Spreads `jobs` submits and some actions over `span`.
+    void begin(int jobs, Duration span);
+    /// Lets go of every hold and drain, and cancels what could never run.
+    void finish();
+    bool content() const { return world_.clients.waiting() == 0; }
+
+private:
+    void submit(int number);
+    void act();
+    void act_on(JobId job, core::JobAction action);
+    void act_on_node(HostIndex host, core::NodeAction action);
+    model::JobSpec make_spec(int number);
+    void add_devices(model::Role& role);
+    void add_limits(model::JobSpec& spec);
+
+    simulator::World& world_;
+    Referee& referee_;
+    Prng random_;
+    std::map<std::string, Behaviour>& behaviours_;
+    std::vector<JobId> known_;     // Acknowledged.
+    std::vector<JobId> hopeless_;  // Could never run.
+    bool finished_ = false;
+};
+
+}  // namespace muster::swarm
