@@ -3,6 +3,7 @@
 #
 #   slurm.sh up              installs, configures and starts munge, slurmctld, four slurmd (as root)
 #   slurm.sh measure KEY…    prints a JSON line a key: {"key":"submit_seq","value":745,"unit":"req/s"}
+#                            (in the order below); if nothing is up, for the time of the measurement
 #   slurm.sh down            stops everything by process id and removes what was written
 #
 # Keys (`all` means all):
@@ -412,7 +413,6 @@ measure() {
         recover_ms) measure_recover ;;
         lost_acked | ids_reused) measure_lost "$1" ;;
         rss_idle_mb | bytes_per_job | rss_agent_mb) measure_memory "$1" ;;
-        *) die 2 "no key $1; the keys are: $(tr '\n' ' ' <<<"$keys")" ;;
     esac
 }
 
@@ -440,10 +440,18 @@ case $verb in
     down) down ;;
     measure)
         [ $# -ge 1 ] || usage
-        [ -f "$SLURM_CONF" ] || die 1 "nothing is up; run $0 up first"
         # shellcheck disable=SC2086  # Words are wanted.
         [ "$1" != all ] || set -- $keys
-        for key in "$@"; do measure "$key"; done
+        for key in "$@"; do
+            [[ " ${keys//$'\n'/ } " == *" $key "* ]] || die 2 "no key $key; the keys are: ${keys//$'\n'/ }"
+        done
+        if [ ! -f "$SLURM_CONF" ]; then
+            trap down EXIT
+            up
+        fi
+        for key in $keys; do
+            [[ " $* " != *" $key "* ]] || measure "$key"
+        done
         ;;
     *) usage ;;
 esac
