@@ -29,7 +29,7 @@ struct RuntimeOptions {
     std::int64_t pids_max = 32768;  // Of one task.
     Duration pull_timeout{std::int64_t{3600} * 1000};
     Bytes images_max{Bytes{std::int64_t{100} << 30}};
-    bool insecure_registries = false;  // Plain HTTP for registries on loopback only.
+    std::vector<std::string> insecure_registries;  // "host:port": spoken to without TLS.
     std::string cgroup_root = "/sys/fs/cgroup";
     bool cgroups = true;  // False: as if none could be made.
 };

@@ -1,0 +1,298 @@
+#include "agent/config.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include <yaml-cpp/yaml.h>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::size_t kDevicesMax = 1024;
+constexpr std::int64_t kPidsMax = 4'194'304;  // The kernel's own bound.
+
+std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
+    std::vector<std::string> names;
+    for (const ConfigField& field : fields) names.emplace_back(field.name);
+    return names;
+}
+
+class Reading {
+public:
+    Reading(ConfigResult& out, std::string file) : out_(out), file_(std::move(file)) {}
+
+    void complain(const YAML::Mark& mark, const std::string& what) {
+        out_.problems.push_back(file_ + ":" + std::to_string(mark.line + 1) + ":" +
+                                std::to_string(mark.column + 1) + ": " + what);
+    }
+    void complain(const YAML::Node& node, const std::string& what) { complain(node.Mark(), what); }
+
+    std::string text(const YAML::Node& node, const std::string& field) {
+        if (node.IsScalar()) return node.Scalar();
+        if (!node.IsNull()) complain(node, field + ": must be text");
+        return {};
+    }
+    std::string path(const YAML::Node& node, const std::string& field) {
+        std::string value = text(node, field);
+        if (!value.empty() && value.front() != '/')
+            complain(node, field + ": '" + value + "' is not an absolute path");
+        return value;
+    }
+    /// Of parse_bytes, parse_duration, parse_cpus.
+    template <class T, class Parse>
+    void quantity(const YAML::Node& node, const std::string& field, T& out, Parse parse) {
+        const auto parsed = parse(text(node, field));
+        if (parsed)
+            out = *parsed;
+        else
+            complain(node, field + ": " + parsed.error().message);
+    }
+    void integer(const YAML::Node& node, const std::string& field, std::int64_t low,
+                 std::int64_t high, std::int64_t& out) {
+        quantity(node, field, out,
+                 [&](std::string_view value) { return parse_integer(value, low, high); });
+    }
+    std::vector<std::string> texts(const YAML::Node& node, const std::string& field) {
+        std::vector<std::string> values;
+        if (!node.IsSequence()) {
+            complain(node, field + ": must be a list");
+            return values;
+        }
+        for (const auto& each : node) values.push_back(text(each, field));
+        return values;
+    }
+    void entries(const YAML::Node& map, const std::vector<std::string>& known,
+                 const std::string& prefix,
+                 const std::function<void(const std::string&, const YAML::Node&)>& take) {
+        if (!map.IsMap())
+            return complain(map, (prefix.empty() ? "the file" : prefix) + ": must be a map");
+        std::set<std::string> seen;
+        for (const auto& entry : map) {
+            const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+            if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
+                const std::string near = nearest(key, known);
+                complain(entry.first, prefix + key + ": unknown key" +
+                                          (near.empty() ? "" : "; did you mean " + near + "?"));
+            } else if (!seen.insert(key).second) {
+                complain(entry.first, prefix + key + ": given twice");
+            } else {
+                take(key, entry.second);
+            }
+        }
+    }
+
+private:
+    ConfigResult& out_;
+    std::string file_;
+};
+
+auto bytes_up_to(std::int64_t max) {
+    return [max](std::string_view value) { return parse_bytes(value, max); };
+}
+
+void read_device(Reading& in, const YAML::Node& map, std::size_t number, Config& config) {
+    const std::string prefix = "devices[" + std::to_string(number) + "].";
+    model::Device device;
+    in.entries(map, names_of(device_fields()), prefix,
+               [&](const std::string& key, const YAML::Node& node) {
+                   const std::string field = prefix + key;
+                   std::int64_t numa = -1;
+                   if (key == "id") device.id = in.text(node, field);
+                   if (key == "kind") device.kind = lower(in.text(node, field));
+                   if (key == "class") device.device_class = lower(in.text(node, field));
+                   if (key == "vendor") device.vendor = lower(in.text(node, field));
+                   if (key == "link_group") device.link_group = in.text(node, field);
+                   if (key == "memory")
+                       in.quantity(node, field, device.memory, bytes_up_to(kBytesMax));
+                   if (key == "numa") {
+                       in.integer(node, field, 0, 1023, numa);
+                       device.numa = static_cast<int>(numa);
+                   }
+                   if (key == "files") {
+                       device.files = in.texts(node, field);
+                       for (const std::string& file : device.files)
+                           if (!file.starts_with("/dev/"))
+                               in.complain(node, field + ": '" + file + "' is not below /dev");
+                   }
+               });
+    if (!map.IsMap()) return;
+    if (device.id.empty())
+        in.complain(map, prefix + "id: is missing; it must survive a reboot (a UUID, a serial)");
+    if (device.device_class.empty()) device.device_class = "gpu";
+    if (device.kind.empty()) device.kind = device.device_class;
+    for (const model::Device& other : config.devices)
+        if (other.id == device.id && !device.id.empty())
+            in.complain(map, prefix + "id: '" + device.id + "' is another device's already");
+    config.devices.push_back(std::move(device));
+}
+
+void read_lists(Reading& in, Config& config, const std::string& key, const YAML::Node& node) {
+    if (key == "labels") {
+        in.entries(node, {}, "labels.", [&](const std::string& name, const YAML::Node& value) {
+            config.labels.emplace_back(name, in.text(value, "labels." + name));
+        });
+        std::sort(config.labels.begin(), config.labels.end());
+    } else if (key == "devices") {
+        if (!node.IsSequence()) return in.complain(node, "devices: must be a list of maps");
+        if (node.size() > kDevicesMax)
+            return in.complain(node, "devices: " + std::to_string(node.size()) +
+                                         " are too many; at most " + std::to_string(kDevicesMax));
+        for (std::size_t i = 0; i < node.size(); ++i) read_device(in, node[i], i, config);
+        std::sort(config.devices.begin(), config.devices.end(),
+                  [](const auto& a, const auto& b) { return a.id < b.id; });
+    } else if (key == "common_files") {
+        config.common_files = in.texts(node, key);
+    } else if (key == "insecure_registries") {
+        config.insecure_registries = in.texts(node, key);
+    }
+}
+
+void read_field(Reading& in, Config& config, const std::string& key, const YAML::Node& node) {
+    if (key == "name") {
+        config.name = in.text(node, key);
+        if (config.name.size() > 60) in.complain(node, "name: longer than 60 characters");
+        for (const char c : config.name)
+            if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' &&
+                c != '.' && c != '_') {
+                in.complain(node, "name: only letters, digits, '-', '.' and '_' may be in it");
+                break;
+            }
+    }
+    if (key == "state_dir") config.state_dir = in.path(node, key);
+    if (key == "controller") config.controller = in.text(node, key);
+    if (key == "address") config.address = in.text(node, key);
+    if (key == "peers") config.peers = in.text(node, key);
+    if (key == "supervisor") config.supervisor = in.path(node, key);
+    if (key == "cpus") in.quantity(node, key, config.cpus, parse_cpus);
+    if (key == "memory") in.quantity(node, key, config.memory, bytes_up_to(kBytesMax));
+    if (key == "log_max") in.quantity(node, key, config.log_max, bytes_up_to(kDiskBytesMax));
+    if (key == "kept_logs_max")
+        in.quantity(node, key, config.kept_logs_max, bytes_up_to(kDiskBytesMax));
+    if (key == "images_max") in.quantity(node, key, config.images_max, bytes_up_to(kDiskBytesMax));
+    if (key == "kept_logs_for") in.quantity(node, key, config.kept_logs_for, parse_duration);
+    if (key == "pull_timeout") in.quantity(node, key, config.pull_timeout, parse_duration);
+    if (key == "pids_max") in.integer(node, key, 16, kPidsMax, config.pids_max);
+    read_lists(in, config, key, node);
+}
+
+void write_schema(JsonWriter& json, const std::vector<ConfigField>& fields) {
+    json.field("type", "object")
+        .field("additionalProperties", false)
+        .key("properties")
+        .begin_object();
+    for (const ConfigField& field : fields) {
+        const std::string_view type = field.type;
+        json.key(field.name).begin_object().field("description", field.help);
+        if (type == "list") {
+            json.field("type", "array")
+                .key("items")
+                .begin_object()
+                .field("type", "string")
+                .end_object();
+        } else if (type == "devices") {
+            json.field("type", "array").key("items").begin_object();
+            write_schema(json, device_fields());
+            json.end_object();
+        } else if (type == "map") {
+            json.field("type", "object");
+        } else if (type == "number") {
+            json.field("type", "integer");
+        } else {
+            json.key("type").begin_array().value("string").value("number").end_array();
+        }
+        json.end_object();
+    }
+    json.end_object();
+}
+
+}  // namespace
+
+const std::vector<ConfigField>& config_fields() {
+    static const std::vector<ConfigField> kFields = {
+        {"name", "text",
+         "The node's name. Default: this host's name. Bound to the certificate at the first join.",
+         false},
+        {"state_dir", "folder",
+         "Where tasks, logs and the certificate live. Default /var/lib/muster/agent; at most 65 "
+         "bytes long.",
+         false},
+        {"controller", "host:port",
+         "Where the controller takes agents. Default: as the join token said.", false},
+        {"address", "address",
+         "The address that other nodes reach this one at. Default: that of the way to the "
+         "controller.",
+         false},
+        {"peers", "host:port",
+         "Where other agents ask whether this one has a controller. Default 0.0.0.0:7072; empty: "
+         "nowhere.",
+         false},
+        {"labels", "map", "Words that jobs' constraints can name. `leaf` names the switch.", true},
+        {"devices", "devices",
+         "Accelerators and other devices, until they are found by themselves.", true},
+        {"common_files", "list",
+         "Device nodes that every task with a device may open (/dev/nvidiactl, "
+         "/dev/infiniband/uverbs0, …).",
+         false},
+        {"cpus", "cpus", "CPUs offered to jobs. Default: all that the agent may use.", true},
+        {"memory", "size", "Memory offered to jobs. Default: all.", true},
+        {"supervisor", "path", "The program muster-task. Default: the one beside musterd.", false},
+        {"log_max", "size", "Of one task's log; the oldest goes first. Default 100MiB.", false},
+        {"kept_logs_max", "size", "Of the logs of ended tasks, all together. Default 4GiB.", false},
+        {"kept_logs_for", "duration", "How long logs of ended tasks are kept. Default 7d.", false},
+        {"pids_max", "number", "Processes and threads of one task. Default 32768.", false},
+        {"pull_timeout", "duration", "How long an image may take to come. Default 1h.", false},
+        {"images_max", "size",
+         "Of unpacked images; those not used for the longest time go first. Default 100GiB.",
+         false},
+        {"insecure_registries", "list", "host:port of registries that are spoken to without TLS.",
+         false},
+    };
+    return kFields;
+}
+
+const std::vector<ConfigField>& device_fields() {
+    static const std::vector<ConfigField> kFields = {
+        {"id", "text", "Stable: a UUID or a serial, never an index. Required.", true},
+        {"kind", "text", "The model, as jobs ask for it: h100. Default: the class.", true},
+        {"class", "text", "gpu, npu, fpga or a site's own. Default gpu.", true},
+        {"vendor", "text", "nvidia, amd, huawei, …: decides which variables show it.", true},
+        {"memory", "size", "Of the device.", true},
+        {"numa", "number", "NUMA node that it hangs on.", true},
+        {"link_group", "text", "Devices with fast links among each other share one.", true},
+        {"files", "list", "Device nodes that the owner of the device may open, and nobody else.",
+         true},
+    };
+    return kFields;
+}
+
+ConfigResult parse_config(std::string_view yaml, const std::string& file) {
+    ConfigResult out;
+    Reading in(out, file);
+    try {
+        const YAML::Node root = YAML::Load(std::string(yaml));
+        if (root.IsNull()) return out;
+        in.entries(root, names_of(config_fields()), "",
+                   [&](const std::string& key, const YAML::Node& node) {
+                       read_field(in, out.config, key, node);
+                   });
+    } catch (const YAML::Exception& error) {
+        in.complain(error.mark, error.msg);
+    }
+    return out;
+}
+
+std::string config_schema() {
+    JsonWriter json;
+    json.begin_object().field("$schema", "https://json-schema.org/draft/2020-12/schema");
+    json.field("title", "agent.yaml");
+    write_schema(json, config_fields());
+    json.end_object();
+    return std::move(json).text();
+}
+
+}  // namespace muster::agent

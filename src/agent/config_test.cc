@@ -1,0 +1,68 @@
+#include "agent/config.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/kept_lease.h"
+#include "base/text.h"
+
+namespace muster::agent {
+namespace {
+
+TEST(AgentConfig, reads_a_whole_file) {
+    const ConfigResult read = parse_config(R"(
+name: gpu-17
+state_dir: /srv/muster
+controller: ctl:7071
+labels: {zone: b, leaf: l3}
+memory: 64GB
+devices:
+  - {id: GPU-b, kind: H100, vendor: nvidia, memory: 80GB, numa: 1, files: [/dev/nvidia1]}
+  - {id: GPU-a, kind: H100, vendor: nvidia, memory: 80GB, numa: 0, link_group: n0, files: [/dev/nvidia0]}
+)",
+                                           "agent.yaml");
+    EXPECT_EQ(join(read.problems, "\n"), "");
+    EXPECT_EQ(read.config.name, "gpu-17");
+    ASSERT_EQ(read.config.devices.size(), 2U);
+    EXPECT_EQ(read.config.devices[0].id, "GPU-a");
+    EXPECT_EQ(read.config.devices[0].kind, "h100");
+    EXPECT_EQ(read.config.devices[1].numa, 1);
+    EXPECT_EQ(read.config.labels.front().first, "leaf");
+    EXPECT_EQ(read.config.memory.value, std::int64_t{64} << 30);
+}
+
+TEST(AgentConfig, tells_every_error_at_once_with_its_place) {
+    const ConfigResult read = parse_config(
+        "nmae: x\nstate_dir: relative\nmemory: -4GB\npids_max: 1\nname: 'a b'\ndevices:\n  - "
+        "{kind: h100, files: "
+        "[/etc/passwd]}\n  - {id: a}\n  - {id: a}\n",
+        "a.yaml");
+    const std::string all = join(read.problems, "\n");
+    for (const char* expected :
+         {"a.yaml:1:1: nmae: unknown key; did you mean name?",
+          "a.yaml:2:12: state_dir: 'relative' is not an absolute path",
+          "a.yaml:3:9: memory: ", "a.yaml:4:11: pids_max: ", "a.yaml:5:7: name: only letters",
+          "devices[0].id: is missing", "devices[0].files: '/etc/passwd' is not below /dev",
+          "devices[2].id: 'a' is another device's already"})
+        EXPECT_NE(all.find(expected), std::string::npos) << expected << "\nin\n" << all;
+    EXPECT_EQ(read.problems.size(), 8U) << all;
+}
+
+TEST(AgentConfig, survives_what_is_no_configuration) {
+    for (const char* text :
+         {"", "[1, 2]", "a: [", "\x01\x02", "devices: 3", "labels: [a]", "devices: [1]"})
+        (void)parse_config(text, "a.yaml");
+    EXPECT_NE(config_schema().find("\"devices\""), std::string::npos);
+}
+
+TEST(KeptLease, comes_back_whole_in_the_same_boot_only) {
+    const node::KeptLease lease{
+        .term = 7, .until = Time{123'456}, .rules = {}, .peers = {{"n2", "10.0.0.2", 7072}}};
+    const std::string bytes = encode(lease, "boot-1");
+    EXPECT_EQ(decode_kept_lease(bytes, "boot-1"), lease);
+    EXPECT_EQ(decode_kept_lease(bytes, "boot-2"), std::nullopt);
+    for (std::size_t cut = 0; cut < bytes.size(); ++cut)
+        EXPECT_EQ(decode_kept_lease(bytes.substr(0, cut), "boot-1"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::agent
