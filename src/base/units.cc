@@ -146,7 +146,8 @@ Result<Duration> parse_clock(std::string_view text) {
     const auto m = parse_integer(parts[1], 0, 59);
     const auto s = parse_integer(parts[2], 0, 59);
     if (!h || !m || !s) return invalid(text, "not a time of the form [D-]HH:MM:SS");
-    return duration_within(text, days * kDay + Wide{*h} * kHour + *m * kMinute + *s * kSecond);
+    return duration_within(
+        text, days * kDay + Wide{*h} * kHour + Wide{*m} * kMinute + Wide{*s} * kSecond);
 }
 
 int byte_shift(std::string_view word) {

@@ -9,50 +9,47 @@ namespace {
 // A tag, once given, keeps its meaning for ever; what comes later gets a new one.
 constexpr std::uint64_t kVersion = 1;
 
-enum Tag : std::uint64_t {
-    kName = 1,
-    kQueue,
-    kPriority,
-    kLabels,
-    kRoles,
-    kTime,
-    kExpectedTime,
-    kBegin,
-    kDeadline,
-    kImage,
-    kWorkdir,
-    kEnv,
-    kSetup,
-    kMounts,
-    kSecrets,
-    kLaunch,
-    kRestartMax,
-    kRestartOn,
-    kRestartBackoff,
-    kLogRules,
-    kCheckpointDir,
-    kCheckpointSignal,
-    kCheckpointGrace,
-    kCheckpointInterval,
-    kDepends,
-    kArray,
-    kSweep,
-    kFlags,
-    kConstraint,
-};
-enum RoleTag : std::uint64_t {
-    kRoleEnd = 0,  // Closes a role: roles stand in a list.
-    kRoleName,
-    kRoleNodes,
-    kRoleNodesMax,
-    kRoleDevices,
-    kRoleCpus,
-    kRoleMemory,
-    kRoleDisk,
-    kRoleShm,
-    kRoleRun,
-    kRoleEnv,
-};
+constexpr std::uint64_t kName = 1;
+constexpr std::uint64_t kQueue = 2;
+constexpr std::uint64_t kPriority = 3;
+constexpr std::uint64_t kLabels = 4;
+constexpr std::uint64_t kRoles = 5;
+constexpr std::uint64_t kTime = 6;
+constexpr std::uint64_t kExpectedTime = 7;
+constexpr std::uint64_t kBegin = 8;
+constexpr std::uint64_t kDeadline = 9;
+constexpr std::uint64_t kImage = 10;
+constexpr std::uint64_t kWorkdir = 11;
+constexpr std::uint64_t kEnv = 12;
+constexpr std::uint64_t kSetup = 13;
+constexpr std::uint64_t kMounts = 14;
+constexpr std::uint64_t kSecrets = 15;
+constexpr std::uint64_t kLaunch = 16;
+constexpr std::uint64_t kRestartMax = 17;
+constexpr std::uint64_t kRestartOn = 18;
+constexpr std::uint64_t kRestartBackoff = 19;
+constexpr std::uint64_t kLogRules = 20;
+constexpr std::uint64_t kCheckpointDir = 21;
+constexpr std::uint64_t kCheckpointSignal = 22;
+constexpr std::uint64_t kCheckpointGrace = 23;
+constexpr std::uint64_t kCheckpointInterval = 24;
+constexpr std::uint64_t kDepends = 25;
+constexpr std::uint64_t kArray = 26;
+constexpr std::uint64_t kSweep = 27;
+constexpr std::uint64_t kFlags = 28;
+constexpr std::uint64_t kConstraint = 29;
+// Within a role; the first closes it, for roles stand in a list.
+constexpr std::uint64_t kRoleEnd = 0;
+constexpr std::uint64_t kRoleName = 1;
+constexpr std::uint64_t kRoleNodes = 2;
+constexpr std::uint64_t kRoleNodesMax = 3;
+constexpr std::uint64_t kRoleDevices = 4;
+constexpr std::uint64_t kRoleCpus = 5;
+constexpr std::uint64_t kRoleMemory = 6;
+constexpr std::uint64_t kRoleDisk = 7;
+constexpr std::uint64_t kRoleShm = 8;
+constexpr std::uint64_t kRoleRun = 9;
+constexpr std::uint64_t kRoleEnv = 10;
 constexpr std::uint64_t kExclusive = 1, kHold = 2, kPty = 4;
 
 // put() writes one field's content, get() reads it. The lists call those of their items, so all

@@ -72,8 +72,9 @@ std::string name_of_command(std::string_view run) {
     return "job";
 }
 
-void Normaliser::fail_whole(std::string message) {
+void Normaliser::fail_whole(int number, std::string message) {
     Problem problem;
+    problem.number = number;
     problem.file = sources_[0].name;
     problem.message = std::move(message);
     found_.push_back({0, UINT32_MAX, std::move(problem)});
@@ -91,7 +92,8 @@ void Normaliser::finish() {
 
 void Normaliser::finish_roles() {
     if (given("roles") == nullptr && given("run") == nullptr)
-        fail_whole("run is missing: the command to run, as in \"run: python train.py\"");
+        fail_whole(errors::kJobFieldMissing,
+                   "run is missing: the command to run, as in \"run: python train.py\"");
     if (spec.roles.empty()) spec.roles.push_back(job_role);
     std::int64_t nodes = 0;
     for (const model::Role& each : spec.roles) nodes += each.nodes;  // 64 roles of 2^20 at most.
@@ -113,15 +115,17 @@ void Normaliser::finish_launch() {
                                      [](const model::Role& each) { return !each.devices.empty(); });
     const Within within(*this, "launch");
     if (spec.launch == model::Launch::PerGpu && !devices)
-        fail(*launch, launch->text + ": needs gpus: there is no device to run on");
+        fail(*launch, errors::kJobFieldsConflict,
+             launch->text + ": needs gpus: there is no device to run on");
 }
 
 void Normaliser::check_times() {
     if (const Value* expected = given("expected_time");
         expected != nullptr && spec.time.ms > 0 && spec.expected_time > spec.time) {
         const Within within(*this, "expected_time");
-        fail(*expected, format_duration(spec.expected_time) + ": longer than time, the limit, of " +
-                            format_duration(spec.time));
+        fail(*expected, errors::kJobFieldsConflict,
+             format_duration(spec.expected_time) + ": longer than time, the limit, of " +
+                 format_duration(spec.time));
     }
     const Value* deadline = given("deadline");
     if (deadline == nullptr || spec.deadline.ms == 0) return;
@@ -142,7 +146,7 @@ void Normaliser::check_name(std::string_view name, std::string_view field, std::
         if (entry.key != name) continue;
         const Within outer(*this, field);
         const Within inner(*this, name);
-        fail(scalar_value(entry.key, entry.source, entry.at),
+        fail(scalar_value(entry.key, entry.source, entry.at), errors::kJobFieldsConflict,
              "also a variable of " + std::string(other) + "; it can come from one of them only");
     }
 }
@@ -170,12 +174,14 @@ void Normaliser::check_array() {
     const Value* sweep = given("sweep");
     if (array != nullptr && sweep != nullptr) {
         const Within within(*this, "sweep");
-        fail(*sweep, "array and sweep cannot both be given; a sweep numbers its tasks itself");
+        fail(*sweep, errors::kJobFieldsConflict,
+             "array and sweep cannot both be given; a sweep numbers its tasks itself");
     }
     if (!spec.pty || (array == nullptr && sweep == nullptr)) return;
     const Within within(*this, "pty");
     if (const Value* pty = given("pty"))
-        fail(*pty, "a terminal is for one job; take array or sweep away");
+        fail(*pty, errors::kJobFieldsConflict,
+             "a terminal is for one job; take array or sweep away");
 }
 
 }  // namespace muster::spec

@@ -52,7 +52,7 @@ TEST(Flags, MergeOverADocument) {
          "run: x",
          {{"sweep", "lr=1e-4,3e-4"}, {"sweep", "seed=0..2"}, {"sweep", "m=[\"a,b\"]"}},
          {},
-         "name: x\nrun: x\nsweep: {lr: [\"1e-4\", \"3e-4\"], seed: [\"0\", \"1\", \"2\"], m: "
+         "name: x\nrun: x\nsweep: {lr: [\"1e-4\", \"3e-4\"], seed: 0..2, m: "
          "[\"a,b\"]}\n"},
         {"YAML in a flag",
          "run: x",

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error_codes.h"
 #include "base/units.h"
 #include "spec/parse.h"
 
@@ -30,14 +31,16 @@ Error system_error(const std::string& path, int number) {
     const Code code = number == ENOENT || number == ENOTDIR ? Code::NotFound
                       : number == EACCES || number == EPERM ? Code::Denied
                                                             : Code::Invalid;
-    return {.code = code, .message = path + ": cannot be read: " + std::strerror(number)};
+    Error error =
+        numbered(errors::kJobUnreadable, path + ": cannot be read: " + std::strerror(number));
+    error.code = code;
+    return error;
 }
 
 Error too_large(const std::string& path, const std::string& size) {
-    return {.code = Code::TooLarge,
-            .message = path + ": " + size + ", over the limit of " +
-                       format_bytes({static_cast<std::int64_t>(kJobFileMax)}) + " for a job file",
-            .fix = "give the job's file itself, not an archive or its data"};
+    return numbered(errors::kJobTooLarge,
+                    path + ": " + size + ", over the limit of " +
+                        format_bytes({static_cast<std::int64_t>(kJobFileMax)}) + " for a job file");
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ Result<std::string> read_job_file(const std::string& path) {
     struct stat facts {};
     if (::fstat(file.number(), &facts) != 0) return system_error(path, errno);
     if (S_ISDIR(facts.st_mode))
-        return Error{.code = Code::Invalid, .message = path + ": is a directory, not a job file"};
+        return numbered(errors::kJobUnreadable, path + ": is a directory, not a job file");
     if (S_ISREG(facts.st_mode) && facts.st_size > static_cast<off_t>(kJobFileMax))
         return too_large(path, format_bytes({facts.st_size}));
     std::string out;

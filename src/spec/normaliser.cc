@@ -71,6 +71,9 @@ void Normaliser::fail_at(std::uint16_t source, std::uint32_t at, std::string mes
     }
     const std::string name = dotted(sources_[source].is_flag ? 1 : 0);  // A flag has said it.
     Problem problem = problem_at(sources_[source], at);
+    problem.number = detail.number != 0     ? detail.number
+                     : detail.limit.empty() ? errors::kJobBadValue
+                                            : errors::kJobOutOfRange;
     problem.pointer = pointer();
     problem.message = name.empty() ? std::move(message) : name + ": " + message;
     problem.value = std::move(detail.value);
@@ -85,6 +88,10 @@ void Normaliser::fail(const Value& value, std::string message, Detail detail) {
     fail_at(value.source, value.at, std::move(message), std::move(detail));
 }
 
+void Normaliser::fail(const Value& value, int number, std::string message) {
+    fail(value, std::move(message), {.number = number});
+}
+
 void Normaliser::fail_unknown(const Entry& entry, std::span<const Field> parts, Scope scope) {
     if (found_.size() >= kProblemsMax) {
         ++more_;
@@ -94,23 +101,25 @@ void Normaliser::fail_unknown(const Entry& entry, std::span<const Field> parts, 
     const Within within(*this, entry.key);
     if (scope == Scope::Role && find_field(parts, entry.key) != nullptr)
         return fail_at(entry.source, entry.at,
-                       "a field of the job, not of a role; write it beside roles", {});
+                       "a field of the job, not of a role; write it beside roles",
+                       {.number = errors::kJobUnknownField});
     const std::vector<std::string> names = names_of(parts, scope == Scope::Role);
     std::string near = nearest(entry.key, names);
     for (const OtherName& other : other_names()) {
         if (other.name != entry.key) continue;
         if (other.instead.empty())
-            return fail_at(entry.source, entry.at, "not supported by this version of Muster", {});
+            return fail_at(entry.source, entry.at, "not supported by this version of Muster",
+                           {.number = errors::kJobUnsupported});
         if (top) near = std::string(other.instead);
     }
     if (!near.empty())
         return fail_at(entry.source, entry.at, "unknown key; did you mean " + near + "?",
-                       {.suggestion = near});
+                       {.suggestion = near, .number = errors::kJobUnknownField});
     const bool few = names.size() <= 10;
     fail_at(entry.source, entry.at,
             few ? "unknown key; known here: " + join(names, ", ")
                 : "unknown key; a job has no such field",
-            {});
+            {.number = errors::kJobUnknownField});
 }
 
 void Normaliser::fail_repeated(std::span<const Entry> entries) {
@@ -118,7 +127,7 @@ void Normaliser::fail_repeated(std::span<const Entry> entries) {
     for (const Entry& entry : entries) {
         if (seen.insert(entry.key).second) continue;
         const Within within(*this, entry.key);
-        fail_at(entry.source, entry.at, "given twice", {});
+        fail_at(entry.source, entry.at, "given twice", {.number = errors::kJobFieldsConflict});
     }
 }
 
@@ -128,7 +137,9 @@ std::optional<std::string_view> Normaliser::scalar(const Value& value) {
             if (value.text.find('\0') == std::string::npos) return value.text;
             fail(value, "holds a NUL character (\\0), which no program can be given");
             return std::nullopt;
-        case Value::Kind::Null: fail(value, std::string(kNoValue)); return std::nullopt;
+        case Value::Kind::Null:
+            fail(value, errors::kJobFieldMissing, std::string(kNoValue));
+            return std::nullopt;
         case Value::Kind::List: fail(value, "one value expected, not a list"); return std::nullopt;
         case Value::Kind::Map: fail(value, "one value expected, not a map"); return std::nullopt;
     }
@@ -224,8 +235,10 @@ std::optional<std::string> Normaliser::path(const Value& value, std::string_view
     if (written.front() == '~') return refuse("~ is not expanded; write the absolute path");
     std::string whole(written);
     if (whole.front() != '/') {
-        if (options.base_dir.empty()) return refuse("must be an absolute path");
-        whole = options.base_dir + "/" + whole;
+        const bool flag = value.source != 0 && !options.flag_dir.empty();
+        const std::string& base = flag ? options.flag_dir : options.base_dir;
+        if (base.empty()) return refuse("must be an absolute path");
+        whole = base + "/" + whole;
     }
     std::string out;
     for (const std::string_view part : split(whole, '/')) {
@@ -248,6 +261,8 @@ void Normaliser::read_parts(const Value& map, std::span<const Field> parts, Scop
         const auto row = std::find_if(parts.begin(), parts.end(), [&](const Field& field) {
             return field.name == entry.key && (scope == Scope::All || field.in_role);
         });
+        // Where an editor finds the schema: the one key that says nothing of the job.
+        if (entry.key == "$schema" && &map == root_) continue;
         if (row == parts.end()) {
             fail_unknown(entry, parts, scope);
             continue;
@@ -260,8 +275,10 @@ void Normaliser::read_parts(const Value& map, std::span<const Field> parts, Scop
 
 std::span<const Entry> Normaliser::entries(const Value& map, std::string_view form) {
     if (map.kind != Value::Kind::Map) {
-        fail(map, map.kind == Value::Kind::Null ? std::string(kNoValue)
-                                                : "a map expected, as in " + std::string(form));
+        if (map.kind == Value::Kind::Null)
+            fail(map, errors::kJobFieldMissing, std::string(kNoValue));
+        else
+            fail(map, "a map expected, as in " + std::string(form));
         return {};
     }
     fail_repeated(map.entries);
@@ -271,7 +288,7 @@ std::span<const Entry> Normaliser::entries(const Value& map, std::string_view fo
 std::span<const Value> Normaliser::items(const Value& value) {
     if (value.kind == Value::Kind::List) return value.items;
     if (value.kind == Value::Kind::Null) {
-        fail(value, std::string(kNoValue));
+        fail(value, errors::kJobFieldMissing, std::string(kNoValue));
         return {};
     }
     return {&value, 1};
@@ -307,6 +324,7 @@ Problems Normaliser::problems() && {
     if (more_ > 0) {
         Problem last;
         last.file = sources_[0].name;
+        last.number = errors::kJobInvalid;
         last.message = "and " + std::to_string(more_) + " more problems";
         out.push_back(std::move(last));
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error_codes.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "model/job_spec.h"
@@ -31,6 +32,8 @@ struct Detail {
     std::string value = {};
     std::string limit = {};
     std::string suggestion = {};
+    int number =
+        0;  // Of base/error_codes.h; 0: out of range if there is a limit, else a bad value.
 };
 
 class Normaliser {
@@ -55,7 +58,9 @@ public:
 
     /// Adds a problem at `value`, under the name of the field being read.
     void fail(const Value& value, std::string message, Detail detail = {});
-    void fail(const Value& value, const Error& error) { fail(value, error.message); }
+    void fail(const Value& value, const Error& error) { fail(value, error.message, Detail{}); }
+    /// The same, as a problem of that number.
+    void fail(const Value& value, int number, std::string message);
 
     /// The text of a single value; NUL is refused.
     std::optional<std::string_view> scalar(const Value& value);
@@ -108,7 +113,7 @@ private:
     void fail_at(std::uint16_t source, std::uint32_t at, std::string message, Detail detail);
     void fail_unknown(const Entry& entry, std::span<const Field> parts, Scope scope);
     void fail_repeated(std::span<const Entry> entries);
-    void fail_whole(std::string message);
+    void fail_whole(int number, std::string message);
     void finish();
     void finish_roles();
     void finish_launch();

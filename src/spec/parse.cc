@@ -16,10 +16,21 @@ bool ends_with(std::string_view text, std::string_view end) {
     return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-Problem problem_in(const Source& source, std::size_t at, std::string message) {
+Problem problem_in(const Source& source, std::size_t at, int number, std::string message) {
     Problem problem = problem_at(source, static_cast<std::uint32_t>(at));
+    problem.number = number;
     problem.message = std::move(message);
     return problem;
+}
+
+constexpr std::string_view kScript =
+    "a shell script; this version of Muster does not read #SBATCH scripts (run it with \"muster "
+    "run "
+    "-- bash FILE\", or write a job file)";
+
+bool is_script(std::string_view text) {
+    return text.substr(0, 2) == "#!" || text.substr(0, 7) == "#SBATCH" ||
+           text.find("\n#SBATCH") != std::string_view::npos;
 }
 
 /// Why these bytes are not a text that a job could be written in.
@@ -28,14 +39,13 @@ std::optional<Problem> check_text(const Source& source) {
     if (text.size() > kJobFileMax) {
         Problem problem;
         (source.is_flag ? problem.flag : problem.file) = source.name;
+        problem.number = errors::kJobTooLarge;
         problem.message = std::to_string(text.size()) + " bytes, over the limit of " +
                           std::to_string(kJobFileMax) + " for a job";
         return problem;
     }
-    if (text.substr(0, 2) == "#!")
-        return problem_in(source, 0,
-                          "a shell script; this version of Muster does not read #SBATCH scripts "
-                          "(run it with \"muster run -- bash FILE\", or write a job file)");
+    if (!source.is_flag && text.substr(0, 2) == "#!")
+        return problem_in(source, 0, errors::kJobUnsupported, std::string(kScript));
     for (std::size_t i = 0; i < text.size();) {
         const auto byte = static_cast<unsigned char>(text[i]);
         if (byte != 0 && byte < 0x80) {
@@ -44,12 +54,12 @@ std::optional<Problem> check_text(const Source& source) {
         }
         if (byte == 0)
             return problem_in(
-                source, i,
+                source, i, errors::kJobNotText,
                 "byte " + std::to_string(i) + " is NUL: this is a binary file, not a job's text");
         const std::size_t length = utf8_length(text.substr(i));
         if (length == 0) {
             static constexpr char kHex[] = "0123456789abcdef";
-            return problem_in(source, i,
+            return problem_in(source, i, errors::kJobNotText,
                               "byte " + std::to_string(i) + " (0x" + kHex[byte >> 4] +
                                   kHex[byte & 15] + ") is not UTF-8; save the file as UTF-8");
         }
@@ -106,10 +116,11 @@ public:
     FlagMerger(Value& root, std::vector<Source>& sources, Problems& problems)
         : root_(root), sources_(sources), problems_(problems) {}
 
-    void merge(std::span<const FlagText> flags) {
+    /// `first` is the source of the first of them.
+    void merge(std::span<const FlagText> flags, std::size_t first) {
         for (std::size_t i = 0; i < flags.size(); ++i) {
             const Field* field = find_flag(flags[i].field);
-            const auto source = static_cast<std::uint16_t>(i + 1);
+            const auto source = static_cast<std::uint16_t>(first + i);
             if (field == nullptr) {
                 problems_.push_back(unknown(source, flags[i]));
                 continue;
@@ -123,17 +134,20 @@ public:
             };
             if (!field->repeatable &&
                 std::any_of(flags.begin(), flags.begin() + static_cast<std::ptrdiff_t>(i), same)) {
-                problems_.push_back(problem_in(sources_[source], 0, "given twice"));
+                problems_.push_back(
+                    problem_in(sources_[source], 0, errors::kJobFieldsConflict, "given twice"));
                 continue;
             }
             Tree value = read(*field, flags[i].text, source);
             if (const auto* error = std::get_if<SyntaxError>(&value))
-                problems_.push_back(problem_in(sources_[source], 0, error->message));
+                problems_.push_back(
+                    problem_in(sources_[source], 0, errors::kJobSyntax, error->message));
             else
                 put(*field, std::get<Value>(std::move(value)));
         }
     }
 
+    bool has(std::string_view name) { return find(root_, name) != nullptr; }
     /// One value of the job, in place of what the document says.
     void set(std::string_view name, Value value) {
         Entry* entry = find(root_, name);
@@ -159,7 +173,7 @@ private:
         std::string word = flag.field;
         std::replace(word.begin(), word.end(), '-', '_');
         const std::string near = nearest(word, names);
-        Problem problem = problem_in(sources_[source], 0, "unknown flag");
+        Problem problem = problem_in(sources_[source], 0, errors::kJobUnknownField, "unknown flag");
         if (!near.empty()) problem.message += "; did you mean " + dashed(near) + "?";
         problem.suggestion = near;
         return problem;
@@ -223,7 +237,7 @@ private:
             list.items.push_back(std::move(old));
             old = std::move(list);
         }
-        if (value.kind != Value::Kind::List) old.items.push_back(std::move(value));
+        if (value.kind != Value::Kind::List) return old.items.push_back(std::move(value));
         for (Value& item : value.items) old.items.push_back(std::move(item));
     }
 
@@ -268,30 +282,47 @@ ParsedJob parse_job(std::string_view text, std::span<const FlagText> flags,
         text.remove_prefix(kByteOrderMark.size());
     std::vector<Source> sources = {{options.file, false, text}};
     if (flags.size() > kFlagsMax)
-        return Problems{problem_in(sources[0], 0,
+        return Problems{problem_in(sources[0], 0, errors::kJobTooLarge,
                                    std::to_string(flags.size()) + " flags, over the limit of " +
                                        std::to_string(kFlagsMax))};
     for (const FlagText& flag : flags) sources.push_back({dashed(flag.field), true, flag.text});
     if (auto bad = check_text(sources[0])) return Problems{std::move(*bad)};
     Tree tree = read_tree(text, options);
     if (const auto* error = std::get_if<SyntaxError>(&tree))
-        return Problems{problem_in(sources[0], error->at, error->message)};
+        return Problems{
+            is_script(text)
+                ? problem_in(sources[0], 0, errors::kJobUnsupported, std::string(kScript))
+                : problem_in(sources[0], error->at, errors::kJobSyntax, error->message)};
     Value root = std::get<Value>(std::move(tree));
     if (root.kind == Value::Kind::Null && (!flags.empty() || !command.empty()))
         root.kind = Value::Kind::Map;
 
+    if (root.kind != Value::Kind::Map && root.kind != Value::Kind::Null && is_script(text))
+        return Problems{problem_in(sources[0], 0, errors::kJobUnsupported, std::string(kScript))};
+
     Problems problems;
     const std::string run = shell_quote(command);
+    std::vector<FlagText> defaults;  // Those that nothing else sets.
     if (root.kind == Value::Kind::Map) {
         FlagMerger merger(root, sources, problems);
-        merger.merge(flags);
+        merger.merge(flags, 1);
         if (!command.empty()) {
             const auto is_run = [](const FlagText& flag) { return flag.field == "run"; };
             if (std::any_of(flags.begin(), flags.end(), is_run))
-                problems.push_back({.flag = "--run", .message = "a command after -- is given too"});
+                problems.push_back({.number = errors::kJobFieldsConflict,
+                                    .flag = "--run",
+                                    .message = "a command after -- is given too"});
             sources.push_back({"command", true, run});
             merger.set("run", scalar_value(run, static_cast<std::uint16_t>(sources.size() - 1)));
         }
+        const std::size_t first = sources.size();
+        for (const FlagText& each : options.defaults) {
+            const Field* field = find_flag(each.field);
+            if (field != nullptr && merger.has(field->name)) continue;
+            defaults.push_back(each);
+            sources.push_back({"default " + each.field, true, each.text});
+        }
+        merger.merge(defaults, first);
     }
     Normaliser normaliser(sources, options);
     normaliser.read(root);

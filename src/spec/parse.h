@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/id.h"
 #include "base/result.h"
@@ -21,19 +22,21 @@ constexpr std::size_t kProblemsMax = 100;  // More are counted, not listed.
 
 enum class Format { Auto, Yaml, Json };
 
-struct ParseOptions {
-    std::string file;              // For messages only.
-    Format format = Format::Auto;  // Auto: by the file's name, else by what it starts with.
-    Time now;                      // What "now+2h" counts from; 0: a deadline may lie in the past.
-    std::string base_dir;          // Relative paths start here; "": relative paths are refused.
-    std::string default_workdir;   // Of a job without image that names no workdir. "": its scratch.
-};
-
 /// `field` is a name or a flag of job_fields() without its dashes in front ("expected-time",
 /// "mount"), `text` what stood after the flag; "true" for a flag without a value.
 struct FlagText {
     std::string field;
     std::string text;
+};
+
+struct ParseOptions {
+    std::string file;              // For messages only.
+    Format format = Format::Auto;  // Auto: by the file's name, else by what it starts with.
+    Time now;                      // What "now+2h" counts from; 0: a deadline may have passed.
+    std::string base_dir;          // Where relative paths start; "": they are refused.
+    std::string flag_dir;          // The same for those in flags; "": base_dir.
+    std::string default_workdir;   // Of a job without image that names no workdir. "": its scratch.
+    std::vector<FlagText> defaults;  // Used for fields that neither document nor flags set.
 };
 
 using ParsedJob = std::variant<model::JobSpec, Problems>;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error_codes.h"
 #include "spec/render.h"
 
 namespace muster::spec {
@@ -276,14 +277,15 @@ TEST(Parse, DependenciesArraysAndSweeps) {
          "!array: 0..9%2: parallel is given as well; write one of the two"},
         {"parallel: 3", "!parallel: needs array or sweep: there is nothing to run in parallel"},
         {"sweep: {lr: [1e-4, 3e-4, 1e-3], seed: 0..2}\nparallel: 8",
-         "sweep: {lr: [\"1e-4\", \"3e-4\", \"1e-3\"], seed: [\"0\", \"1\", \"2\"]}\nparallel: 8"},
+         "sweep: {lr: [\"1e-4\", \"3e-4\", \"1e-3\"], seed: 0..2}\nparallel: 8"},
         {"sweep: {a: [\"0..2\", 0..2, x]}", "sweep: {a: [\"0..2\", \"0\", \"1\", \"2\", x]}"},
-        {"sweep: {a: \"0..2\"}", "sweep: {a: [\"0\", \"1\", \"2\"]}"},
+        {"sweep: {a: \"0..2\"}", "sweep: {a: 0..2}"},
+        {"sweep: {a: -4..4:4, b: [0, 2]}", "sweep: {a: -4..4:4, b: [\"0\", \"2\"]}"},
         {"sweep: {a: on}", "sweep: {a: [\"on\"]}"},
         {"sweep: {}", "!sweep: empty; name at least one variable and its values"},
         {"sweep: {a: []}", "!sweep.a: an empty list; an axis needs at least one value"},
         {"sweep: {a: 5..1}",
-         "!sweep.a: 5..1: not a range; write FIRST..LAST or FIRST..LAST:STEP, "
+         "!sweep.a: 5..1: not a range; write whole numbers, FIRST..LAST or FIRST..LAST:STEP, "
          "rising"},
         {"sweep: {a: 0..65535, b: 0..255}",
          "!sweep.b: more than 65536 values in all axes; an array "
@@ -292,8 +294,12 @@ TEST(Parse, DependenciesArraysAndSweeps) {
          "!sweep: the product of the axes is over the limit of "
          "16777216 elements"},
         {"sweep: {a: 0..99999999999}",
-         "!sweep.a: 0..99999999999: not a range; write FIRST..LAST or "
+         "!sweep.a: 0..99999999999: not a range; write whole numbers, FIRST..LAST or "
          "FIRST..LAST:STEP, rising"},
+        {"sweep: {a: 1e-4..1e-2}",
+         "!sweep.a: 1e-4..1e-2: not a range; write whole numbers, FIRST..LAST or "
+         "FIRST..LAST:STEP, rising"},
+        {"sweep: {a: ../data}", "sweep: {a: [\"../data\"]}"},
         {"sweep: {a b: 1}",
          "!sweep.a b: becomes an environment variable: letters, digits and _ "
          "only, not MUSTER_…"},
@@ -489,6 +495,61 @@ TEST(Parse, RelativePathsStartAtTheBase) {
               "checkpoint: /home/wei/ck\n");
     EXPECT_EQ(answer(parse_job("run: x", with)), "name: x\nworkdir: /home/wei/x\nrun: x\n");
     EXPECT_EQ(answer(parse_job("run: x\nimage: i", with)), "name: x\nimage: i\nrun: x\n");
+}
+
+TEST(Parse, FlagsPathsStartWhereTheyAreTyped) {
+    ParseOptions with = options();
+    with.base_dir = "/home/wei/jobs";
+    with.flag_dir = "/home/wei";
+    const std::vector<FlagText> flags = {{"checkpoint", "ck"}};
+    EXPECT_EQ(answer(parse_job("run: x\nworkdir: a", flags, {}, with)),
+              "name: x\nworkdir: /home/wei/jobs/a\nrun: x\ncheckpoint: /home/wei/ck\n");
+}
+
+TEST(Parse, DefaultsAreUsedWhereNothingElseIsSaid) {
+    ParseOptions with = options();
+    with.defaults = {{"queue", "q"}, {"env", "A=1"}, {"env", "B=2"}, {"nodes", "2"}, {"name", "n"}};
+    const std::vector<FlagText> flags = {{"name", "m"}};
+    EXPECT_EQ(answer(parse_job("{run: x, nodes: 3}", flags, {}, with)),
+              "name: m\nqueue: q\nnodes: 3\nenv: {A: \"1\", B: \"2\"}\nrun: x\n");
+    with.defaults = {{"queu", "q"}, {"priority", "999"}};
+    EXPECT_EQ(answer(parse_job("run: x", with)),
+              "default priority: 999: must be a whole number in 0..100\n"
+              "default queu: unknown flag; did you mean --queue?\n");
+}
+
+TEST(Parse, ProblemsHaveNumbers) {
+    struct Numbered {
+        const char* text;
+        int number;
+    };
+    const Numbered rows[] = {
+        {"run: [", errors::kJobSyntax},
+        {"run: x\nmemry: 1", errors::kJobUnknownField},
+        {"run: x\nnodes: 0", errors::kJobOutOfRange},
+        {"run: x\nmemory: 4XB", errors::kJobOutOfRange},
+        {"run: x\nexclusive: 1", errors::kJobOutOfRange},
+        {"run: x\ntime: soon", errors::kJobBadValue},
+        {"nodes: 1", errors::kJobFieldMissing},
+        {"run:", errors::kJobFieldMissing},
+        {"run: \xff", errors::kJobNotText},
+        {"run: x\nrun: y", errors::kJobFieldsConflict},
+        {"run: x\narray: 2\nsweep: {a: 1}", errors::kJobFieldsConflict},
+        {"run: x\nnodes: 2..4", errors::kJobUnsupported},
+        {"run: x\ngpus: 0.5", errors::kJobUnsupported},
+        {"run: x\nservice: {}", errors::kJobUnsupported},
+        {"#!/bin/sh\nx", errors::kJobUnsupported},
+        {"run: x\nnods: 1\ntme: 1", errors::kJobInvalid},
+    };
+    for (const Numbered& row : rows)
+        EXPECT_EQ(to_error(std::get<Problems>(parse_job(row.text, options()))).number, row.number)
+            << row.text;
+}
+
+TEST(Parse, AnEditorsSchemaIsNoField) {
+    EXPECT_EQ(ask("{\"$schema\": \"job.schema.json\", \"run\": \"x\"}"), "name: x\nrun: x\n");
+    EXPECT_EQ(ask("run: x\nrestart: {$schema: y, max: 1}"),
+              "j:2:11: error: restart.$schema: unknown key; known here: max, on, backoff\n");
 }
 
 TEST(Parse, NamesComeFromCommands) {

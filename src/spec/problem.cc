@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error_codes.h"
 #include "base/utf8.h"
 #include "spec/place.h"
 
@@ -133,11 +134,11 @@ std::string render(std::span<const Problem> problems) {
 }
 
 Error to_error(std::span<const Problem> problems) {
-    Error error{.code = Code::Invalid, .message = "the job is not valid"};
-    if (problems.empty()) return error;
-    error.message = problems[0].message;
-    if (problems.size() > 1)
-        error.message += " (and " + std::to_string(problems.size() - 1) + " more)";
+    if (problems.empty()) return numbered(errors::kJobInvalid, "the job is not valid");
+    std::string message = problems[0].message;
+    if (problems.size() > 1) message += " (and " + std::to_string(problems.size() - 1) + " more)";
+    const bool own = problems.size() == 1 && problems[0].number != 0;
+    Error error = numbered(own ? problems[0].number : errors::kJobInvalid, std::move(message));
     for (const Problem& problem : problems) {
         if (!error.cause.empty()) error.cause += '\n';
         error.cause += render_line(problem);

@@ -13,6 +13,7 @@ namespace muster::spec {
 
 /// One thing to correct. `message` stands alone: field, value, limit, remedy.
 struct Problem {
+    int number = 0;          // Of base/error_codes.h: what kind of problem.
     std::string file;        // "" for a flag.
     std::string flag;        // "--gpus", or "" for a file.
     int line = 0;            // 1-based; 0: the whole file.
@@ -37,7 +38,7 @@ std::string render(const Problem& problem);
 std::string render(std::span<const Problem> problems);
 
 /// One Error for all of them: its message is the first problem's and the number of the rest, its
-/// cause every line. Code::Invalid.
+/// cause every line. A single problem gives its own number, several kJobInvalid.
 Error to_error(std::span<const Problem> problems);
 
 }  // namespace muster::spec

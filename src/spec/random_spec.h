@@ -180,8 +180,14 @@ private:
             for (const std::string name : {"lr", "null", "on"}) {
                 model::SweepAxis& axis = s.array.sweep.emplace_back();
                 axis.name = name + "_s";
-                do axis.values.push_back(value());
-                while (half());
+                if (half()) {
+                    const std::int64_t first = random_.between(-50, 50),
+                                       step = random_.between(0, 3);
+                    for (std::int64_t i = random_.between(0, 6); i >= 0; --i)
+                        axis.values.push_back(std::to_string(first + i * step));
+                    if (half()) std::reverse(axis.values.begin(), axis.values.end());
+                }
+                while (axis.values.empty() || random_.chance(300)) axis.values.push_back(value());
                 s.array.count *= static_cast<std::int64_t>(axis.values.size());
             }
         }

@@ -43,7 +43,7 @@ std::optional<std::int64_t> device_count(Normaliser& n, const Value& v, std::str
     n.fail(v,
            share ? shorten(whole) + ": " + std::string(kNoShares)
                  : shorten(whole) + ": the number of devices per node must be in " + limit,
-           {.limit = limit});
+           {.limit = limit, .number = share ? errors::kJobUnsupported : errors::kJobOutOfRange});
     return std::nullopt;
 }
 
@@ -111,9 +111,10 @@ void read_one_gpus(Normaliser& n, const Value& v) {
 
 void read_nodes(Normaliser& n, const Value& v) {
     if (v.kind == Value::Kind::Scalar && v.text.find("..") != std::string::npos)
-        return n.fail(v, shorten(v.text) +
-                             ": a range of nodes (an elastic job) is not supported by this version "
-                             "of Muster; give one number");
+        return n.fail(v, errors::kJobUnsupported,
+                      shorten(v.text) +
+                          ": a range of nodes (an elastic job) is not supported by this version "
+                          "of Muster; give one number");
     if (const auto nodes = n.integer(v, 1, model::kNodesMax))
         n.role->nodes = n.role->nodes_max = *nodes;
 }
@@ -201,7 +202,8 @@ void read_roles(Normaliser& n, const Value& v) {
             n.fail(entry.value, "a map expected, as in {nodes: 4, run: python train.py}");
         n.role = &n.job_role;
         if (role.run.empty())
-            n.fail(entry.value, "has no run, and the job has none to use instead");
+            n.fail(entry.value, errors::kJobFieldMissing,
+                   "has no run, and the job has none to use instead");
         n.spec.roles.push_back(std::move(role));
     }
 }

@@ -81,7 +81,7 @@ void read_restart(Normaliser& n, const Value& v) {
                            [&](const Entry& entry) { return entry.key == key; });
     };
     if (!has("max"))
-        n.fail(v, "max is missing: how many restarts?");
+        n.fail(v, errors::kJobFieldMissing, "max is missing: how many restarts?");
     else if (n.spec.restart.max == 0 && (has("on") || has("backoff")))
         n.fail(v, "max is 0, so that nothing else here has an effect");
 }
@@ -131,7 +131,7 @@ void read_log_rules(Normaliser& n, const Value& v) {
         for (const std::string_view key : {"match", "do"})
             if (std::none_of(list[i].entries.begin(), list[i].entries.end(),
                              [&](const Entry& entry) { return entry.key == key; }))
-                n.fail(list[i], std::string(key) + " is missing");
+                n.fail(list[i], errors::kJobFieldMissing, std::string(key) + " is missing");
         n.spec.log_rules.push_back(std::move(rule));
     }
 }

@@ -75,18 +75,27 @@ void add_dependency(Normaliser& n, const Value& v, std::string_view text) {
     }
 }
 
+/// Digits (or a sign) on both sides of "..": not a path like ../data.
+bool looks_like_range(std::string_view text) {
+    const auto starts_number = [](std::string_view part) {
+        if (!part.empty() && part.front() == '-') part.remove_prefix(1);
+        return !part.empty() && part.front() >= '0' && part.front() <= '9';
+    };
+    const std::size_t dots = text.find("..");
+    return dots != std::string_view::npos && starts_number(text) &&
+           starts_number(text.substr(dots + 2));
+}
+
 void fail_range(Normaliser& n, const Value& v) {
-    n.fail(v, shorten(v.text) + ": not a range; write FIRST..LAST or FIRST..LAST:STEP, rising");
+    n.fail(v, shorten(v.text) +
+                  ": not a range; write whole numbers, FIRST..LAST or FIRST..LAST:STEP, rising");
 }
 
 void add_value(Normaliser& n, const Value& v, bool whole_axis, std::vector<std::string>& values) {
     const auto written = n.scalar(v);
     if (!written) return;
-    const bool looks_like_range =
-        written->find("..") != std::string_view::npos &&
-        written->find_first_not_of("0123456789.:-") == std::string_view::npos;
     // A quoted text in a list is that text; a whole axis in quotes is how JSON writes a range.
-    if (!looks_like_range || (v.quoted && !whole_axis)) {
+    if (!looks_like_range(*written) || (v.quoted && !whole_axis)) {
         values.emplace_back(*written);
         return;
     }
@@ -134,7 +143,8 @@ void read_array(Normaliser& n, const Value& v) {
             return n.fail(v, shorten(text) + ": after % comes how many may run at once, in 1.." +
                                  std::to_string(model::kArrayMax));
         if (n.given("parallel") != nullptr)
-            return n.fail(v, shorten(text) + ": parallel is given as well; write one of the two");
+            return n.fail(v, errors::kJobFieldsConflict,
+                          shorten(text) + ": parallel is given as well; write one of the two");
         array.parallel = *parallel;
         text = text.substr(0, percent);
     }
@@ -194,7 +204,8 @@ void read_parallel(Normaliser& n, const Value& v) {
     const auto parallel = n.integer(v, 1, model::kArrayMax);
     if (!parallel) return;
     if (n.given("array") == nullptr && n.given("sweep") == nullptr)
-        return n.fail(v, "needs array or sweep: there is nothing to run in parallel");
+        return n.fail(v, errors::kJobFieldsConflict,
+                      "needs array or sweep: there is nothing to run in parallel");
     n.spec.array.parallel = *parallel;
 }
 

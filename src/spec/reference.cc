@@ -215,6 +215,8 @@ Editors that know [job.schema.json](job.schema.json) complete the fields; say so
 # yaml-language-server: $schema=job.schema.json
 ```
 
+(In JSON: `"$schema": "job.schema.json"`.)
+
 ## Rules
 
 - **Nothing is ignored.** An unknown field, a repeated one, or one without a value is an error, with
@@ -232,8 +234,9 @@ Editors that know [job.schema.json](job.schema.json) complete the fields; say so
 - **Times**: `2026-12-01T08:00:00Z` or with `+01:00`, a date (midnight, UTC), or `now+2h`.
 - **Ranges** `a..b` include both ends; `a..b:s` goes in steps of `s`.
 - **Per node.** `gpus`, `cpus`, `memory`, `disk` and `shm` are for each node.
-- **Paths** are absolute and without `..`; `muster run` takes relative ones from the directory it is
-  typed in. They are paths of the nodes.
+- **Paths** are paths of the nodes, absolute and without `..`. `muster run` makes relative ones
+  absolute: those of a file from the directory of that file, those of flags from the current one.
+  `~` and variables are not expanded.
 - **YAML**: anchors, aliases and merge keys (`<<`) may be used within limits; tags and several
   documents in one file may not. A file has at most 1 MiB, nested at most 64 deep.
 
@@ -252,7 +255,8 @@ std::string job_schema() {
     out += "  \"title\": \"Muster job\",\n";
     out += "  \"type\": \"object\",\n  \"additionalProperties\": false,\n";
     out += "  \"anyOf\": [{\"required\":[\"run\"]},{\"required\":[\"roles\"]}],\n";
-    out += "  \"properties\": {\n" + properties(job_fields(), false) + "\n  },\n";
+    out += "  \"properties\": {\n        \"$schema\": {\"type\":\"string\"},\n" +
+           properties(job_fields(), false) + "\n  },\n";
     out += "  \"$defs\": {\n" + definitions() + "\n  }\n}\n";
     return out;
 }

@@ -47,6 +47,23 @@ const char* name_of(model::LogRule::Action action) {
     return "";
 }
 
+/// "0..4" or "0..40:10" of at least three whole numbers with equal steps; else "".
+std::string range_text(const std::vector<std::string>& values) {
+    constexpr std::int64_t kMax = (std::int64_t{1} << 31) - 1;
+    if (values.size() < 3) return {};
+    std::int64_t first = 0, step = 0, last = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto number = parse_integer(values[i], -kMax, kMax);
+        if (!number || std::to_string(*number) != values[i]) return {};
+        if (i == 0) first = *number;
+        if (i == 1) step = *number - first;
+        if (i > 0 && (step < 1 || step > kMax || *number - last != step)) return {};
+        last = *number;
+    }
+    return std::to_string(first) + ".." + std::to_string(last) +
+           (step == 1 ? "" : ":" + std::to_string(step));
+}
+
 std::string term_text(const model::ConstraintTerm& term) {
     using Op = model::ConstraintTerm::Op;
     switch (term.op) {
@@ -241,6 +258,10 @@ private:
         if (!array.sweep.empty()) {
             begin_map("sweep");
             for (const model::SweepAxis& axis : array.sweep) {
+                if (const std::string range = range_text(axis.values); !range.empty()) {
+                    word(axis.name, range);
+                    continue;
+                }
                 begin_list(axis.name);
                 for (const std::string& value : axis.values) out_.text(value);
                 out_.end();
