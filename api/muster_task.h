@@ -1,7 +1,8 @@
 /* What a C or C++ training program tells Muster, and hears from it. Header only, C99 and POSIX;
  * link with -pthread. Outside Muster (no MUSTER_SOCKET) every call is a no-op. No call fails
  * because Muster is away, and none waits for it more than 50 ms; syncing a checkpoint takes as long
- * as the disk takes. Thread-safe; a forked child connects anew. The protocol is
+ * as the disk takes. Thread-safe, not for signal handlers; a forked child connects
+ * anew. The protocol is
  * api/task-protocol.md. Define _POSIX_C_SOURCE 200809L (or _GNU_SOURCE) where the compiler is told
  * -std=c99. Each source file that includes this has its own connection: include it in one. */
 #ifndef MUSTER_TASK_H
@@ -125,15 +126,10 @@ MUSTER_FN void muster_init_(void) {
     pthread_atfork(NULL, NULL, muster_after_fork_);
 }
 
-/* 1 with the lock held; gives up after a quarter of the wait. */
-MUSTER_FN int muster_lock_(void) {
+/* Never held while waiting for the node. */
+MUSTER_FN void muster_lock_(void) {
     pthread_once(&muster_once_, muster_init_);
-    for (int i = 0; i <= MUSTER_WAIT_MS / 4; ++i) {
-        struct timespec pause = {0, 1000000};
-        if (pthread_mutex_trylock(&muster_mutex_) == 0) return 1;
-        nanosleep(&pause, NULL);
-    }
-    return 0;
+    pthread_mutex_lock(&muster_mutex_);
 }
 
 MUSTER_FN void muster_drop_(struct muster_link* l) {
@@ -249,14 +245,16 @@ MUSTER_FN int muster_pump_(struct muster_link* l) {
 MUSTER_FN void muster_keep_(int verb, const char* line) {
     struct muster_link* l = &muster_link_;
     const long long end = muster_now_ms_() + MUSTER_WAIT_MS;
-    if (!muster_lock_()) return;
+    muster_lock_();
     snprintf(l->keep[verb], sizeof l->keep[verb], "%s", line);
     if (++l->version[verb] == 0) l->version[verb] = 1;
     while (muster_pump_(l)) {
         struct pollfd fd = {l->fd, (short)(POLLIN | (l->tail_size ? POLLOUT : 0)), 0};
         const long long now = muster_now_ms_();
         if (!l->connected || now >= end || now < l->hold_until_ms) break;
+        pthread_mutex_unlock(&muster_mutex_);
         poll(&fd, 1, (int)(end - now));
+        muster_lock_();
     }
     pthread_mutex_unlock(&muster_mutex_);
 }
@@ -296,7 +294,7 @@ MUSTER_FN void muster_progress(long long step, long long total, const char* metr
     if (muster_step_ok_(total)) snprintf(all, sizeof all, " total=%lld", total);
     snprintf(line, sizeof line, "progress step=%lld%s%s%s%s\n", step, all, rank, rest[0] ? " " : "",
              rest);
-    if (!muster_lock_()) return;
+    muster_lock_();
     muster_pump_(&muster_link_);
     muster_send_(&muster_link_, MUSTER_PROGRESS, line);
     pthread_mutex_unlock(&muster_mutex_);

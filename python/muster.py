@@ -83,7 +83,11 @@ def _step(value):
 
 
 class _Link:
-    """The connection of this process to its node. Never raises, never waits longer than asked."""
+    """The connection of this process to its node. Never raises, never waits longer than asked.
+
+    The lock is never held while waiting for the node. A signal handler may find it taken by the
+    code it interrupted: then what must not be lost stays in _new for the next call.
+    """
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -93,10 +97,11 @@ class _Link:
         self._tail = b""  # The unsent rest of a line that the socket took in part.
         self._unread = b""  # The beginning of an answer.
         self._asked = []  # (verb, line) sent and not yet answered, in order.
+        self._new = {}  # verb -> line on its way into _keep; set without the lock.
         self._keep = {}  # verb -> line to be repeated until it is answered.
         self._sent = {}  # verb -> the line of _keep that went out on this connection.
         self._hold_until = 0.0  # After "rate limit": no repeats before.
-        self._warned = False
+        self._warned = set()
 
     def after_fork(self):
         """In the child: the parent's connection and its unanswered lines are not ours."""
@@ -108,57 +113,49 @@ class _Link:
 
     def offer(self, line):
         """Sends a line that may be lost."""
-        if not self._lock.acquire(timeout=0.01):
-            return
-        try:
-            self._pump()
-            if self._sock is not None and not self._tail and len(self._asked) < 1024:
-                self._send("progress", line)
-        finally:
-            self._lock.release()
+        if self._lock.acquire(timeout=0.01):
+            try:
+                self._pump()
+                if self._sock is not None and not self._tail and len(self._asked) < 1024:
+                    self._send("progress", line)
+            finally:
+                self._lock.release()
 
-    def keep(self, verb, line, wait_s=WAIT_MAX_S):
+    def keep(self, verb, line):
         """Sends a line that later calls repeat until it is answered; waits a little for that."""
-        end = time.monotonic() + wait_s
-        if not self._lock.acquire(timeout=wait_s / 2):
-            return
-        try:
-            self._keep[verb] = line
-            self._wait(end)
-        finally:
-            self._lock.release()
+        self._new[verb] = line
+        self.flush(WAIT_MAX_S)
 
     def poke(self):
         """Gets on with what is unanswered."""
-        if self._keep and self._lock.acquire(blocking=False):
+        if self._new or self._keep:
+            self.flush(0)
+
+    def flush(self, wait_s):
+        """Gets on with what is unanswered, and waits up to wait_s for the answers."""
+        end = time.monotonic() + wait_s
+        while self._new or self._keep:
+            if not self._lock.acquire(timeout=wait_s / 2):
+                return
             try:
                 self._pump()
+                sock, events = self._sock, select.POLLIN | (select.POLLOUT if self._tail else 0)
             finally:
                 self._lock.release()
-
-    def flush(self, wait_s=WAIT_MAX_S):
-        if self._keep and self._lock.acquire(timeout=wait_s / 2):
-            try:
-                self._wait(time.monotonic() + wait_s / 2)
-            finally:
-                self._lock.release()
+            now = time.monotonic()
+            if not self._keep or sock is None or now >= end or now < self._hold_until:
+                return
+            with contextlib.suppress(OSError, ValueError):  # Closed meanwhile by another thread.
+                poll = select.poll()
+                poll.register(sock, events)
+                poll.poll(max(1, int((end - now) * 1000)))
 
     # The rest runs under the lock.
 
-    def _wait(self, end):
-        while True:
-            self._pump()
-            left = end - time.monotonic()
-            if not self._keep or self._sock is None or left <= 0:
-                return
-            with contextlib.suppress(OSError, ValueError):
-                poll = select.poll()
-                poll.register(self._sock, select.POLLIN | (select.POLLOUT if self._tail else 0))
-                poll.poll(max(1, int(left * 1000)))
-            if time.monotonic() < self._hold_until:
-                return
-
     def _pump(self):
+        while self._new:
+            verb, line = self._new.popitem()
+            self._keep[verb] = line
         if self._sock is not None:
             self._read_answers()
         if self._sock is None:
@@ -190,7 +187,7 @@ class _Link:
             sock.connect(path)
         except OSError as error:
             sock.close()
-            self._warn("cannot reach the node at %s (%s); training goes on" % (path, error))
+            self._warn("away", "no node at %s (%s); training goes on" % (path, error))
             return
         self._sock, self._tail, self._unread = sock, b"", b""
         self._asked, self._sent = [], {}
@@ -241,14 +238,16 @@ class _Link:
             self._sent.pop(verb, None)
             self._hold_until = time.monotonic() + 1.0
             return
-        if answer != "ok":
+        if answer != "ok" and kept:
             _log.warning("muster: the node refused %s: %s", verb, answer)
+        elif answer != "ok":
+            self._warn("refused", "the node refused a line of progress: " + answer)
         if kept:
             del self._keep[verb]
 
-    def _warn(self, text):
-        if not self._warned:
-            self._warned = True
+    def _warn(self, what, text):
+        if what not in self._warned:
+            self._warned.add(what)
             _log.warning("muster: %s", text)
 
 
@@ -605,4 +604,4 @@ def _scan(directory):
 if active():
     import atexit
 
-    atexit.register(lambda: _link.flush())
+    atexit.register(lambda: _link.flush(WAIT_MAX_S))

@@ -282,6 +282,15 @@ class NodeAway(Base):
         self.assertTrue(muster._link._keep)
         self.assertFalse(muster._link._lock.locked())
 
+    def test_a_signal_handler_may_announce_in_the_middle_of_a_call(self):
+        node = self.node()
+        with muster._link._lock:  # As the code that it interrupted holds it.
+            muster.saved(8)
+        self.assertEqual(node.lines, [])
+        muster.progress(9)
+        node.wait_for(lambda n: len(n.lines) == 2)
+        self.assertEqual(node.lines, ["saved step=8", "progress step=9"])
+
     def test_threads_share_one_connection_and_whole_lines(self):
         node = self.node()
         threads = [
