@@ -127,6 +127,7 @@ constexpr Field kFields[] = {
      .fallback = "50",
      .limits = "0..100",
      .example = "80",
+     .notes = "Jobs of equal priority start in the order they were submitted.",
      .read = read_priority},
     {.name = "labels",
      .type = Type::Texts,
@@ -182,6 +183,8 @@ constexpr Field kFields[] = {
      .fallback = "no limit asked for",
      .limits = "1MiB..4TiB",
      .example = "64GB",
+     .notes = "Where limits are enforced, a task that uses more is killed, and counted as out of "
+              "memory.",
      .read = read_memory},
     {.name = "disk",
      .type = Type::Bytes,
@@ -228,6 +231,7 @@ constexpr Field kFields[] = {
      .help = "Not started before: a time, a date or now+2h.",
      .fallback = "at once",
      .example = "now+2h",
+     .notes = "For `now+2h`, now is when the job is submitted.",
      .read = read_begin},
     {.name = "deadline",
      .type = Type::Moment,
@@ -254,8 +258,7 @@ constexpr Field kFields[] = {
      .help = "Directory to start in.",
      .fallback = "the job's scratch directory",
      .example = "/home/wei/llama",
-     .notes = "Without an image, a command given to `muster run` starts in the directory it was "
-              "typed in.",
+     .notes = "Without an image, `muster run` takes the directory it is typed in as the default.",
      .read = read_workdir},
     {.name = "env",
      .type = Type::Variables,
@@ -318,9 +321,11 @@ constexpr Field kFields[] = {
      .fallback = "torchrun for more than one node, else per-node",
      .limits = "torchrun, per-gpu, per-node, mpi",
      .example = "per-gpu",
-     .notes = "`torchrun` and `per-node` run the command once on each node (the first with what "
-              "torchrun reads from its environment), `per-gpu` (or `per-device`) once for each "
-              "device, `mpi` once, on the first node, with host files.",
+     .notes =
+         "`torchrun`: once on each node, with the variables from which a plain `torchrun train.py` "
+         "reads its rank and its master. `per-node`: once on each node. `per-gpu` (or "
+         "`per-device`): once for each device, with RANK, LOCAL_RANK and WORLD_SIZE. `mpi`: once, "
+         "on the first node, with a host file and a launcher for the other nodes.",
      .read = read_launch},
     {.name = "restart",
      .type = Type::Restart,
@@ -330,7 +335,9 @@ constexpr Field kFields[] = {
      .fallback = "none",
      .limits = "0..1000000, none, unlimited",
      .example = "{max: 3, on: [oom, exit:137], backoff: 30s}",
-     .notes = "A lost node and a preemption always lead to a restart and never use one up.",
+     .notes =
+         "Without `on`, any failure of the job's own counts: an exit code, out of memory. A lost "
+         "node, a broken device and a preemption always lead to a restart and never use one up.",
      .parts = kRestartParts,
      .read = read_restart},
     {.name = "log_rules",
@@ -342,6 +349,8 @@ constexpr Field kFields[] = {
      .fallback = "none",
      .limits = "64 rules",
      .example = "[{match: \"CUDA error\", do: exclude-node}]",
+     .notes = "`fail` ends the job; `exclude-node` restarts it away from the node that wrote the "
+              "line, `requeue` restarts it anywhere, both without using up a restart.",
      .parts = kLogRuleParts,
      .read = read_log_rules},
     {.name = "checkpoint",
@@ -351,7 +360,10 @@ constexpr Field kFields[] = {
      .help = "Where the job keeps its checkpoints; it resumes from the newest complete one.",
      .fallback = "none",
      .example = "/ckpt/run7",
-     .notes = "The directory must be reachable from every node that the job may run on.",
+     .notes = "The job finds the directory in MUSTER_CHECKPOINT_DIR and the newest complete "
+              "checkpoint, once there is one, in MUSTER_LATEST_CHECKPOINT. Before it is stopped it "
+              "gets the signal, and has `grace` to save. The directory must be reachable from "
+              "every node that the job may run on.",
      .parts = kCheckpointParts,
      .read = read_checkpoint},
     {.name = "depends",
@@ -363,7 +375,8 @@ constexpr Field kFields[] = {
      .fallback = "none",
      .limits = "1000 jobs",
      .example = "afterok:12",
-     .notes = "A number alone means `afterok`. Several: `[afterok:12, afterany:13]`.",
+     .notes = "`afterok`: the other job ended well; `afternotok`: it failed; `afterany`: it ended. "
+              "A number alone means `afterok`. Several: `[afterok:12, afterany:13]`.",
      .read = read_depends},
     {.name = "array",
      .type = Type::Array,
@@ -413,11 +426,11 @@ constexpr Field kFields[] = {
      .fallback = "none",
      .limits = "256 conditions",
      .example = "[gpu-gen=3, zone!=a, \"node in (n1,n2)\"]",
-     .notes =
-         "`key` and `!key` ask whether a node has the label, `key=value`, `key!=value`, `key in "
-         "(a,b)` and `key not in (a,b)` for its value; `node` is the node's name. One text may "
-         "hold several, with commas between. In YAML, text that starts with `!` and, inside "
-         "`[…]`, text with a comma must be in quotes.",
+     .notes = "`key` and `!key` ask whether a node has the label, `key=value`, `key!=value`, `key "
+              "in (a,b)` and `key not in (a,b)` for its value; `!=` and `not in` hold for nodes "
+              "without the label, too. `node` is the node's name. One text may hold several "
+              "conditions, with commas between. In YAML, text that starts with `!` and, inside "
+              "`[…]`, text with a comma must be in quotes.",
      .read = read_constraint},
     {.name = "hold",
      .type = Type::Switch,

@@ -191,6 +191,15 @@ std::string section(const Field& field) {
     return out + "\n";
 }
 
+/// One line a field.
+std::string overview() {
+    std::string out = "| field | what | default |\n|---|---|---|\n";
+    for (const Field& field : job_fields())
+        out += "| [" + std::string(field.name) + "](#" + std::string(field.name) + ") | " +
+               cell(field.help) + " | " + cell(fallback_of(field)) + " |\n";
+    return out + "\n## Fields\n\n";
+}
+
 constexpr std::string_view kIntroduction = R"(# Job reference
 
 <!-- Made from the field table in src/spec/fields.cc; the spec room's tests rewrite it with UPDATE=1. -->
@@ -240,7 +249,7 @@ Editors that know [job.schema.json](job.schema.json) complete the fields; say so
 - **YAML**: anchors, aliases and merge keys (`<<`) may be used within limits; tags and several
   documents in one file may not. A file has at most 1 MiB, nested at most 64 deep.
 
-## Fields
+## Fields at a glance
 
 )";
 
@@ -262,7 +271,7 @@ std::string job_schema() {
 }
 
 std::string job_reference() {
-    std::string out(kIntroduction);
+    std::string out = std::string(kIntroduction) + overview();
     for (const Field& field : job_fields()) out += section(field);
     out += kLater;
     std::vector<std::string> later;
