@@ -1,10 +1,9 @@
 /* What a C or C++ training program tells Muster, and hears from it. Header only, C99 and POSIX;
  * link with -pthread. Outside Muster (no MUSTER_SOCKET) every call is a no-op. No call fails
  * because Muster is away, and none waits for it more than 50 ms; syncing a checkpoint takes as long
- * as the disk takes. Thread-safe, not for signal handlers; a forked child connects
- * anew. The protocol is
- * api/task-protocol.md. Define _POSIX_C_SOURCE 200809L (or _GNU_SOURCE) where the compiler is told
- * -std=c99. Each source file that includes this has its own connection: include it in one. */
+ * as the disk takes. Thread-safe, not for signal handlers; a forked child connects anew. Each
+ * source file that includes this has its own connection: include it in one. The protocol is
+ * api/task-protocol.md. Where the compiler is told -std=c99, define _POSIX_C_SOURCE 200809L. */
 #ifndef MUSTER_TASK_H
 #define MUSTER_TASK_H
 
