@@ -158,7 +158,7 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
                        .message = "a device of the order is not on this node any more"};
     const std::string workdir = ask.spec.workdir.empty() ? environment.scratch : ask.spec.workdir;
     Prepared prepared;
-    prepared.checkpoint_dir = absolute(ask.spec.checkpoint.dir, workdir);
+    prepared.checkpoint_dir = checkpoint_folder(ask);
     environment.checkpoint_dir = prepared.checkpoint_dir;
     if (!prepared.checkpoint_dir.empty()) {
         const auto newest = newest_checkpoint(
@@ -197,6 +197,11 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     prepared.user = std::move(environment.user);
     prepared.devices = std::move(environment.devices);
     return prepared;
+}
+
+std::string checkpoint_folder(const PrepareAsk& ask) {
+    const std::string scratch = ask.folder + "/" + files::kScratch;
+    return absolute(ask.spec.checkpoint.dir, ask.spec.workdir.empty() ? scratch : ask.spec.workdir);
 }
 
 std::string go_file(const PrepareAsk& ask, const std::string& address, int port) {

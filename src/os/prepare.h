@@ -40,6 +40,8 @@ struct PrepareAsk {
 };
 /// Makes what lies in the folder besides the order, and the launch file's content.
 std::variant<Prepared, Refused> prepare(const PrepareAsk& ask);
+/// Where the job's checkpoints lie, as its task sees it; "": nowhere.
+std::string checkpoint_folder(const PrepareAsk& ask);
 /// What the go file says, once rank 0's place is known.
 std::string go_file(const PrepareAsk& ask, const std::string& address, int port);
 

@@ -11,6 +11,7 @@
 #include "os/kept_logs.h"
 #include "os/order_file.h"
 #include "os/supervisor/group.h"
+#include "os/supervisor/log_writer.h"
 #include "os/task_signals.h"
 
 namespace muster::os {
@@ -42,6 +43,7 @@ Task::~Task() {
     *alive_ = false;
     context_.loop->cancel(retry_);
     context_.loop->cancel(tail_timer_);
+    context_.loop->cancel(progress_timer_);
 }
 
 Status Task::write(const char* name, std::string_view bytes, bool sync) {
@@ -141,6 +143,9 @@ Status Task::launch_prepared(Prepared& prepared) {
         MUSTER_LET(groups, context_.cgroups.make(ask));
         prepared.launch.groups_to_join = std::move(groups);
     }
+    checkpoint_dir_ = checkpoint_dir_on_node_ = prepared.checkpoint_dir;
+    checkpoint_step_ = prepared.checkpoint_step;
+    MUSTER_TRY(open_socket(prepared.user.uid));
     MUSTER_TRY(write(files::kLaunch, encode(prepared.launch)));
     MUSTER_LET(started, start_supervisor(context_.options.supervisor, folder_));
     supervisor_ = started.pid;
@@ -163,6 +168,8 @@ void Task::adopt() {
     if (auto spec = model::decode_job_spec(*order_.spec)) spec_ = *std::move(spec);
     if (read(files::kExit) || read(files::kEnd)) return take_end();
     status_.state = TaskState::Preparing;
+    checkpoint_dir_ = checkpoint_dir_on_node_ = checkpoint_folder(prepare_ask());
+    reopen_socket();
     reconnect();
 }
 
@@ -213,6 +220,7 @@ void Task::notice(const protocol::NoticeTask& notice) {
     told_.notice = notice.cause;
     told_.notice_signal = signal_number(spec_.checkpoint.signal);
     (void)write(files::kNotice, told_file(told_.notice, told_.notice_signal));
+    notice_until_ms_ = steady_ms() + notice.grace.ms;
     write_notice(notice);
     if (link_)
         link_->send(packet::kNotice,
@@ -348,7 +356,10 @@ void Task::take_end() {
         return vanish();
     }
     status_.end = std::move(end);
+    send_all_progress();
     send_tail();
+    if (!rule_line_.empty()) match_rules("\n");  // A last line without an end is one too.
+    socket_.reset();
     link_.reset();
     if (supervisor_ > 0) context_.reap(std::exchange(supervisor_, -1));
     set_state(TaskState::Ended);
@@ -388,6 +399,7 @@ void Task::finish(model::TaskEnd end) {
     put_record(text, "end", 1);
     if (dir_) (void)write(files::kEnd, text);
     status_.end = std::move(end);
+    socket_.reset();
     send_tail();
     set_state(TaskState::Ended);
     auto watches = std::exchange(watches_, {});

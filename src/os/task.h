@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "os/log_reader.h"
 #include "os/prepare.h"
 #include "os/supervisor_link.h"
+#include "os/task_socket.h"
 #include "os/verdict.h"
 #include "ports/runtime.h"
 
@@ -79,6 +81,20 @@ private:
     std::optional<std::string> read(const char* name) const;
     void read_told();
 
+    /// The last of what one rank said of its progress, and whether it is still to be told.
+    struct Spoken {
+        ProgressLine line;
+        bool waiting = false;
+        std::int64_t sent_ms = -1'000'000;
+    };
+    Status open_socket(std::uint32_t uid);
+    void reopen_socket();
+    void on_line(TaskLine line, TaskSocket::Answer answer);
+    void on_progress(const ProgressLine& line);
+    void send_progress(int local_rank, Spoken& spoken);
+    void send_all_progress();
+    void on_checkpoint(const CheckpointLine& line, TaskSocket::Answer answer);
+
     void write_notice(const protocol::NoticeTask& notice);
     void watch_supervisor_log();
     void on_log(std::int64_t end);
@@ -99,6 +115,13 @@ private:
     EventLoop::Timer retry_ = 0;
     bool preparing_ = false;
     int port_ = 0;
+
+    std::unique_ptr<TaskSocket> socket_;
+    std::map<int, Spoken> progress_;
+    EventLoop::Timer progress_timer_ = 0;
+    std::string checkpoint_dir_, checkpoint_dir_on_node_;  // As the task sees it; as the node does.
+    std::int64_t checkpoint_step_ = -1;
+    std::int64_t notice_until_ms_ = 0;  // steady_ms()
 
     std::int64_t log_end_ = 0;
     std::int64_t asked_log_ = -1;  // What the supervisor was last told to report beyond.

@@ -111,7 +111,7 @@ void Task::match_rules(std::string_view bytes) {
     std::size_t at = 0;
     while (true) {
         const std::size_t end = rule_line_.find('\n', at);
-        if (end == std::string::npos && rule_line_.size() - at < kLineMax && !ended()) break;
+        if (end == std::string::npos && rule_line_.size() - at < kLineMax) break;
         const std::string_view line = std::string_view(rule_line_).substr(at, end - at);
         for (std::size_t i = 0; i < rules_.size(); ++i) {
             if (!rules_[i] || !rules_[i]->matches(line)) continue;

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -128,6 +129,49 @@ std::string TestNode::log(const protocol::TaskKey& key, int local_rank, std::int
     std::unique_lock lock(mutex);
     EXPECT_TRUE(ended.wait_for(lock, kPatience, [&] { return end; }));
     return text;
+}
+
+std::string TestNode::tunnel(const protocol::OpenTunnel& ask, const std::string& input) {
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::string out, err, last;
+    const auto stream = runtime_->open_tunnel(ask, [&](protocol::AgentMessage message) {
+        const std::lock_guard lock(mutex);
+        const auto& output = std::get<protocol::TunnelOutput>(message);
+        (output.is_stderr ? err : out) += output.bytes;
+        if (!output.end) return;
+        last = (output.error.empty() ? "" : output.error + "\n") + "exit " +
+               std::to_string(output.exit_code);
+        ended.notify_all();
+    });
+    if (!input.empty()) stream->input({.request = ask.request, .bytes = input});
+    if (!ask.tty && ask.kind == protocol::OpenTunnel::Kind::Exec)
+        stream->input({.request = ask.request, .bytes = {}, .end = true});
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(ended.wait_for(lock, kPatience, [&] { return !last.empty(); }));
+    // Errors stand where a person would have seen them: after the first line.
+    const std::size_t line = out.find('\n');
+    if (!err.empty() && line != std::string::npos) return out.insert(line + 1, err) + last;
+    return out + err + last;
+}
+
+std::string TestNode::exec(const protocol::TaskKey& key, std::vector<std::string> argv, bool tty,
+                           const std::string& input) {
+    return tunnel({.request = 1,
+                   .key = key,
+                   .kind = protocol::OpenTunnel::Kind::Exec,
+                   .argv = std::move(argv),
+                   .tty = tty},
+                  input);
+}
+
+std::string TestNode::attach(const protocol::TaskKey& key, const std::string& input) {
+    return tunnel({.request = 1,
+                   .key = key,
+                   .kind = protocol::OpenTunnel::Kind::Attach,
+                   .argv = {},
+                   .tty = true},
+                  input);
 }
 
 protocol::StartTask make_order(std::uint64_t job, const std::string& run,

@@ -37,8 +37,13 @@ public:
     std::vector<protocol::AgentMessage> messages();
     /// All of the log, as text.
     std::string log(const protocol::TaskKey& key, int local_rank = -1, std::int64_t offset = 0);
+    /// Output and error, then "exit N".
+    std::string exec(const protocol::TaskKey& key, std::vector<std::string> argv, bool tty = false,
+                     const std::string& input = "");
+    std::string attach(const protocol::TaskKey& key, const std::string& input);
 
 private:
+    std::string tunnel(const protocol::OpenTunnel& ask, const std::string& input);
     void open();
 
     RuntimeOptions options_;
