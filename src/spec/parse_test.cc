@@ -238,6 +238,10 @@ TEST(Parse, CheckpointsAndLogRules) {
         {"log_rules: [{match: '(', do: fail}]",
          "!log_rules[0].match: (: not a regular expression: Mismatched '(' and ')' in regular "
          "expression"},
+        {"log_rules: [{match: '(a{99}){99}', do: fail}]",
+         "!log_rules[0].match: (a{99}){99}: too complex; use fewer or smaller repetitions {…}"},
+        {"log_rules: [{match: '[(]{2}([0-9a-f]{1,4}:){7}\\{9999', do: fail}]",
+         "log_rules: [{match: \"[(]{2}([0-9a-f]{1,4}:){7}\\\\{9999\", do: fail}]"},
         {"log_rules: [{match: b, do: fial}]",
          "!log_rules[0].do: fial: must be one of fail, "
          "exclude-node, requeue; did you mean fail?"},
