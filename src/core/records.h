@@ -12,7 +12,15 @@ namespace muster::core {
 
 /// Mirrors ports::RecordKind (core may not include ports); a static_assert in controller/ compares.
 enum class RecordKind : std::uint8_t {
-    Meta = 1, Job, Node, Queue, Spec, User, Token, Idempotency, Shape,
+    Meta = 1,
+    Job,
+    Node,
+    Queue,
+    Spec,
+    User,
+    Token,
+    Idempotency,
+    Shape,
 };
 struct RecordName {
     RecordKind kind;

@@ -63,13 +63,13 @@ struct Attempt {
     Time queued, started, running, ended;  // 0: never came.
     model::Cause cause = model::Cause::None;
     int exit_code = -1;
-    std::uint32_t rank = 0;      // Of the task that decided it.
-    std::string node;            // Its node's name.
+    std::uint32_t rank = 0;  // Of the task that decided it.
+    std::string node;        // Its node's name.
     std::string message;
-    Time fault;                       // When what ended it happened; a lost node: last heard of.
-    std::int64_t last_step = -1;      // Progress when it ended.
-    std::int64_t resumed_step = -1;   // The checkpoint that it began from.
-    Duration lost;               // From the fault to the next attempt's running.
+    Time fault;                      // When what ended it happened; a lost node: last heard of.
+    std::int64_t last_step = -1;     // Progress when it ended.
+    std::int64_t resumed_step = -1;  // The checkpoint that it began from.
+    Duration lost;                   // From the fault to the next attempt's running.
     friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -87,28 +87,29 @@ struct ArrayBook {
 
 /// What most queued jobs do not have. Immutable and shared: an edit makes a new one.
 struct JobExtra {
-    std::optional<Allocation> allocation;      // Exactly while active(state).
-    std::vector<Attempt> attempts;             // Ended ones, oldest first.
+    std::optional<Allocation> allocation;  // Exactly while active(state).
+    std::vector<Attempt> attempts;         // Ended ones, oldest first.
     std::int64_t attempts_total = 0;
     std::vector<model::Dependency> waiting_for;  // Dependencies still open.
-    std::optional<ArrayBook> array;            // A parent's.
-    std::vector<NodeId> avoid;                 // Nodes that failed it.
-    std::string checkpoint;                    // Newest complete one; "" = none.
+    std::optional<ArrayBook> array;              // A parent's.
+    std::vector<NodeId> avoid;                   // Nodes that failed it.
+    std::string checkpoint;                      // Newest complete one; "" = none.
     std::int64_t checkpoint_step = -1;
     Time checkpoint_at;
-    std::string hold_owner;                    // "" = not held; "user" or "admin:NAME".
-    std::string message;                       // Of the end, for people.
+    std::string hold_owner;  // "" = not held; "user" or "admin:NAME".
+    std::string message;     // Of the end, for people.
     int exit_code = -1;
     Bytes peak_memory;
-    Duration lost_time;                        // Sum over attempts.
+    Duration lost_time;  // Sum over attempts.
     std::int64_t steps_repeated = 0;
     Time first_started;
-    Time deadline;                             // As the spec has it; 0: none.
+    Time deadline;  // As the spec has it; 0: none.
     // Of the attempt under way.
     Time queued_at, running_at, fault_at;
     std::int64_t resumed_step = -1;
-    std::uint32_t decided_rank = 0;            // Of the task whose end decided it.
-    std::string decided_node;                  // Its node's name.
+    std::uint32_t decided_rank = 0;  // Of the task whose end decided it.
+    std::string decided_node;        // Its node's name.
+    std::vector<NodeId> last_nodes;  // Of the newest ended attempt, by rank: they have its log.
     friend bool operator==(const JobExtra&, const JobExtra&) = default;
 };
 
@@ -117,20 +118,20 @@ struct Job {
     JobId id;
     SpecId spec;
     ShapeId shape;
-    std::uint32_t user = 0, queue = 0;     // UserId, QueueId values.
-    std::uint32_t array_job = 0;           // Parent's id, for an element.
+    std::uint32_t user = 0, queue = 0;  // UserId, QueueId values.
+    std::uint32_t array_job = 0;        // Parent's id, for an element.
     std::uint32_t array_element = 0;
     model::JobState state = model::JobState::Pending;
-    model::Cause cause = model::Cause::None;    // Of the last end, or of the stop under way.
+    model::Cause cause = model::Cause::None;  // Of the last end, or of the stop under way.
     std::uint8_t priority = 50;
     bool held = false;
-    std::uint32_t epoch = 0;               // Of the present or next attempt.
-    std::uint32_t restarts = 0;            // The user's own failures.
-    std::uint32_t faults = 0;              // Node faults and preemptions.
+    std::uint32_t epoch = 0;     // Of the present or next attempt.
+    std::uint32_t restarts = 0;  // The user's own failures.
+    std::uint32_t faults = 0;    // Node faults and preemptions.
     Time submitted;
-    Time since;                            // Entered `state`.
-    Time eligible;                         // Not before (begin, back-off).
-    std::shared_ptr<const JobExtra> extra; // Null: all defaults.
+    Time since;                             // Entered `state`.
+    Time eligible;                          // Not before (begin, back-off).
+    std::shared_ptr<const JobExtra> extra;  // Null: all defaults.
 };
 static_assert(sizeof(Job) <= 96);
 const JobExtra& extra_of(const Job& job);
@@ -138,14 +139,14 @@ const JobExtra& extra_of(const Job& job);
 struct Spec {
     std::shared_ptr<const std::string> bytes;  // model::encode(JobSpec).
     std::shared_ptr<const std::string> name;
-    std::uint64_t content = 0;                 // Hash of bytes.
-    std::uint32_t uses = 0;                    // Derived: jobs that refer to it.
+    std::uint64_t content = 0;  // Hash of bytes.
+    std::uint32_t uses = 0;     // Derived: jobs that refer to it.
 };
 struct Node {
     NodeId id;
     std::shared_ptr<const model::NodeFacts> facts;
     std::vector<model::NodeHold> holds;
-    std::string certificate;   // Fingerprint that its name is bound to; "" = local.
+    std::string certificate;  // Fingerprint that its name is bound to; "" = local.
     Time joined;
     bool forgotten = false;
 };
@@ -162,11 +163,11 @@ enum class TokenKind : std::uint8_t { Api, Join };
 struct Token {
     std::uint64_t id = 0;
     TokenKind kind = TokenKind::Api;
-    std::string hash;       // SHA-256 hex of the secret. The secret itself is never kept.
-    std::string user;       // Api: whom it speaks for. Join: the node name it is for, "" = any.
+    std::string hash;  // SHA-256 hex of the secret. The secret itself is never kept.
+    std::string user;  // Api: whom it speaks for. Join: the node name it is for, "" = any.
     bool admin = false;
     std::int64_t uses_left = -1;  // -1: no bound.
-    Time created, expires;  // expires kNever: does not.
+    Time created, expires;        // expires kNever: does not.
     std::string created_by;
 };
 /// An answered submit, kept 24 h, so that a repeat gets the same answer (F34).
@@ -182,16 +183,16 @@ struct Idempotency {
 
 /// The living part of an active job, re-learnt from agents.
 struct JobLive {
-    std::vector<protocol::TaskStatus> tasks;  // By rank; state Accepted until heard of.
-    std::vector<protocol::Progress> progress; // By rank; step -1 until heard of.
+    std::vector<protocol::TaskStatus> tasks;   // By rank; state Accepted until heard of.
+    std::vector<protocol::Progress> progress;  // By rank; step -1 until heard of.
     std::int64_t best_step = -1;
     std::string master_address;
     int master_port = 0;
-    Time stop_sent, kill_at, fence_at;        // 0: not under way.
+    Time stop_sent, kill_at, fence_at;  // 0: not under way.
     model::Cause stop_cause = model::Cause::None;
     Time running_since;
-    Duration stop_grace;        // Of the stop under way.
-    bool stuck = false;         // The stop is overdue, and that was told (F45).
+    Duration stop_grace;  // Of the stop under way.
+    bool stuck = false;   // The stop is overdue, and that was told (F45).
 };
 struct NodeLive {
     model::NodeHealth health = model::NodeHealth::Unknown;
@@ -202,6 +203,7 @@ struct NodeLive {
     Time peers_at;              // When it was last told its peers; 0: not on this link.
     /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
     std::vector<protocol::TaskKey> strays;
+    Time strays_since;  // When the oldest of them was told to stop; 0: none was.
     std::vector<std::pair<Time, JobId>> launch_failures;  // Within the window, oldest first.
 };
 /// Why pending, from the last plan. Per job only where it differs from its shape's.
@@ -219,34 +221,90 @@ struct NodeUse {
 
 // ---- changes ----------------------------------------------------------------------------------
 
-struct MetaPut { Meta meta; };
-struct JobPut { Job job; };
-struct JobDropped { JobId id; };
-struct SpecPut { SpecId id; Spec spec; };
-struct SpecDropped { SpecId id; };
-struct ShapePut { scheduler::Shape shape; };
-struct ShapeDropped { ShapeId id; };
-struct NodePut { Node node; };
-struct NodeDropped { NodeId id; };
-struct QueuePut { Queue queue; };
-struct UserPut { User user; };
-struct TokenPut { Token token; };
-struct TokenDropped { std::uint64_t id; };
-struct IdempotencyPut { Idempotency entry; };
-struct IdempotencyDropped { std::uint64_t id; };
+struct MetaPut {
+    Meta meta;
+};
+struct JobPut {
+    Job job;
+};
+struct JobDropped {
+    JobId id;
+};
+struct SpecPut {
+    SpecId id;
+    Spec spec;
+};
+struct SpecDropped {
+    SpecId id;
+};
+struct ShapePut {
+    scheduler::Shape shape;
+};
+struct ShapeDropped {
+    ShapeId id;
+};
+struct NodePut {
+    Node node;
+};
+struct NodeDropped {
+    NodeId id;
+};
+struct QueuePut {
+    Queue queue;
+};
+struct UserPut {
+    User user;
+};
+struct TokenPut {
+    Token token;
+};
+struct TokenDropped {
+    std::uint64_t id;
+};
+struct IdempotencyPut {
+    Idempotency entry;
+};
+struct IdempotencyDropped {
+    std::uint64_t id;
+};
 // Soft from here on: never stored.
-struct JobLivePut { JobId id; JobLive live; };
-struct JobLiveDropped { JobId id; };
-struct NodeLivePut { NodeId id; NodeLive live; };
-struct WaitPut { JobId id; scheduler::Blocked why; };
-struct WaitDropped { JobId id; };
-struct FreezePut { bool frozen; Time since; };
-struct TaskPut { JobId id; protocol::TaskStatus status; };    // One rank of a JobLive.
-struct ProgressPut { JobId id; protocol::Progress progress; };
-struct ShapeWaitPut { ShapeId id; scheduler::Blocked why; };
+struct JobLivePut {
+    JobId id;
+    JobLive live;
+};
+struct JobLiveDropped {
+    JobId id;
+};
+struct NodeLivePut {
+    NodeId id;
+    NodeLive live;
+};
+struct WaitPut {
+    JobId id;
+    scheduler::Blocked why;
+};
+struct WaitDropped {
+    JobId id;
+};
+struct FreezePut {
+    bool frozen;
+    Time since;
+};
+struct TaskPut {
+    JobId id;
+    protocol::TaskStatus status;
+};  // One rank of a JobLive.
+struct ProgressPut {
+    JobId id;
+    protocol::Progress progress;
+};
+struct ShapeWaitPut {
+    ShapeId id;
+    scheduler::Blocked why;
+};
 using Change =
-    std::variant<MetaPut, JobPut, JobDropped, SpecPut, SpecDropped, ShapePut, ShapeDropped,
-                 NodePut, NodeDropped, QueuePut, UserPut, TokenPut, TokenDropped, IdempotencyPut,
+    std::variant<MetaPut, JobPut, JobDropped, SpecPut, SpecDropped, ShapePut, ShapeDropped, NodePut,
+                 NodeDropped, QueuePut, UserPut, TokenPut, TokenDropped, IdempotencyPut,
                  IdempotencyDropped, JobLivePut, JobLiveDropped, NodeLivePut, WaitPut, WaitDropped,
                  FreezePut, TaskPut, ProgressPut, ShapeWaitPut>;
 
@@ -267,15 +325,15 @@ struct View {
     CowTree<User> users;
     CowTree<Token> tokens;
     CowTree<Idempotency> idempotency;
-    WaitTable waits;        // Read them with wait_of().
-    WaitTable shape_waits;  // By shape: for its jobs that have none of their own.
+    WaitTable waits;                   // Read them with wait_of().
+    WaitTable shape_waits;             // By shape: for its jobs that have none of their own.
     CowTree<CowTree<JobId>> elements;  // Parent, then element, to the job that it became.
     std::int64_t pending = 0, active = 0;
 };
 
 struct Settings {
     protocol::LeaseRules lease;
-    bool bootstrap = true;          // No state: may start empty.
+    bool bootstrap = true;  // No state: may start empty.
     Duration idempotency_life{24 * 3600 * 1000};
     Duration stop_grace{10'000};    // SIGTERM to kill, without checkpoint.grace.
     Duration retry_backoff{1'000};  // First back-off after a node's fault; doubles to 5 min.
@@ -293,7 +351,7 @@ struct State {
     State(State&&) noexcept;
     State& operator=(State&&) noexcept;
 
-    View tables;         // Every table, live. `revision` and `at` are the shell's.
+    View tables;  // Every table, live. `revision` and `at` are the shell's.
     Settings settings;
     std::unique_ptr<Indexes> indexes;
 };

@@ -34,7 +34,7 @@ struct BecomeLeader {
 struct SubmitJob {
     Caller caller;
     model::JobSpec spec;
-    std::string idempotency_key;   // "" = none.
+    std::string idempotency_key;  // "" = none.
     std::uint64_t request_hash = 0;
     /// How dependencies that are no longer live ended, looked up in history by the shell.
     std::vector<std::pair<JobId, model::JobState>> ended;
@@ -51,8 +51,8 @@ struct ActOnJob {
 struct UpdateJob {
     Caller caller;
     JobId job;
-    std::int64_t priority = -1;   // -1: as it is.
-    std::string queue;            // "": as it is.
+    std::int64_t priority = -1;     // -1: as it is.
+    std::string queue;              // "": as it is.
     std::uint64_t if_revision = 0;  // As in ActOnJob.
 };
 enum class NodeAction : std::uint8_t { Drain, Resume, Fenced, Forget };
@@ -65,7 +65,7 @@ struct ActOnNode {
 };
 struct CreateToken {
     Caller caller;
-    Token token;   // id and created are filled in here.
+    Token token;  // id and created are filled in here.
 };
 struct RevokeToken {
     Caller caller;
@@ -79,7 +79,7 @@ struct NodeJoined {
 };
 struct LinkOpened {
     std::uint64_t session = 0;
-    std::string name;          // From the certificate (or the local socket).
+    std::string name;  // From the certificate (or the local socket).
     std::string certificate;
     protocol::Hello hello;
 };
@@ -114,7 +114,8 @@ struct Input {
 
 // ---- what comes out ---------------------------------------------------------------------------
 
-/// Send `message` on `session`, after the changes are durable. Lost with its link; repeated after Hello.
+/// Send `message` on `session`, after the changes are durable. Lost with its link; repeated after
+/// Hello.
 struct Send {
     std::uint64_t session = 0;
     protocol::ControllerMessage message;
@@ -133,7 +134,8 @@ using Command = std::variant<Send, CloseLink, Archive>;
 /// Something that people or watchers want to know. `json` is one object with at least
 /// {"type","at"} and, where it applies, "job", "node", "user", "message".
 struct Notice {
-    std::string type;  // "job.queued", "job.started", "job.lost", "node.lost", …: docs/events in README.
+    std::string
+        type;  // "job.queued", "job.started", "job.lost", "node.lost", …: docs/events in README.
     JobId job;
     NodeId node;
     std::string json;
@@ -142,17 +144,17 @@ struct Notice {
 /// What the asker is told. Job ids of a submit (one), or nothing.
 struct Answer {
     JobId job;
-    bool repeated = false;                  // The idempotency key was known.
-    std::uint64_t id = 0;                   // A token's.
+    bool repeated = false;  // The idempotency key was known.
+    std::uint64_t id = 0;   // A token's.
     std::vector<std::string> warnings;
 };
 
 struct Step {
-    std::vector<Change> changes;                  // Make durable (those that are), first;
-    std::vector<Command> commands;                // then carry these out,
-    std::vector<Notice> notices;                  // log these (with the changes),
-    Answer answer;                                // and answer.
-    std::vector<scheduler::Change> planning;      // What the PlanIndex must be told, in order.
+    std::vector<Change> changes;              // Make durable (those that are), first;
+    std::vector<Command> commands;            // then carry these out,
+    std::vector<Notice> notices;              // log these (with the changes),
+    Answer answer;                            // and answer.
+    std::vector<scheduler::Change> planning;  // What the PlanIndex must be told, in order.
 };
 
 /// Refuses a bad input before it changes anything.

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -22,7 +24,7 @@ namespace muster::scheduler {
 struct GroupAsk {
     std::int64_t nodes = 1;
     std::vector<model::DeviceAsk> devices;
-    MilliCpu cpus;   // 0: the default share, see node_cpus() in place/.
+    MilliCpu cpus;  // 0: the default share, see node_cpus() in place/.
     Bytes memory;
     Bytes disk;
     friend bool operator==(const GroupAsk&, const GroupAsk&) = default;
@@ -38,7 +40,9 @@ struct Shape {
     Duration expected_time;  // 0: unknown.
     friend bool operator==(const Shape&, const Shape&) = default;
 };
+/// All but the id: shapes with equal bytes are one shape. Old versions are read for ever.
 std::string encode(const Shape& shape);
+std::optional<Shape> decode_shape(std::string_view bytes);
 
 /// What a started job holds on one node. Counts, not ids: ids are bound when it starts.
 struct Slot {
@@ -77,8 +81,8 @@ struct JobQueued {
     std::int64_t priority = 50;
     Time submitted;
     Time eligible;
-    std::int64_t count = 1;        // Elements of an array that may start now (parallel applied).
-    std::vector<NodeId> avoid;     // Nodes that failed it, as long as others would do.
+    std::int64_t count = 1;     // Elements of an array that may start now (parallel applied).
+    std::vector<NodeId> avoid;  // Nodes that failed it, as long as others would do.
 };
 struct JobUnqueued {
     JobId id;
@@ -109,10 +113,10 @@ struct Blocked {
         NotEligible,    // Its begin time or back-off has not come.
         Held,
         Dependency,
-        Parallel,       // The array's own bound.
+        Parallel,  // The array's own bound.
     };
     Reason reason = Reason::NotEvaluated;
-    std::int64_t nodes_wanted = 0;    // Of the group that is shortest.
+    std::int64_t nodes_wanted = 0;  // Of the group that is shortest.
     std::uint32_t group = 0;
     std::int64_t nodes_total = 0;     // Known.
     std::int64_t nodes_unusable = 0;  // Lost, suspect or held back.
@@ -120,9 +124,9 @@ struct Blocked {
     std::int64_t nodes_busy = 0;      // Would fit when empty.
     std::int64_t nodes_fit = 0;       // Fit now.
     std::int64_t devices_wanted = 0, devices_free = 0, devices_total = 0;  // Of acceptable kinds.
-    JobId behind;                     // Reserved: whose reservation.
-    std::int64_t ahead = 0;           // Jobs before it in order.
-    Time expected_start;              // 0: unknown.
+    JobId behind;            // Reserved: whose reservation.
+    std::int64_t ahead = 0;  // Jobs before it in order.
+    Time expected_start;     // 0: unknown.
     friend bool operator==(const Blocked&, const Blocked&) = default;
 };
 
@@ -143,10 +147,10 @@ struct Plan {
     std::uint64_t revision = 0;  // Number of changes that the index had seen.
     Time at;
     std::vector<Start> starts;
-    std::vector<Wait> waits;     // Those whose reason changed since the last plan: jobs with an
+    std::vector<Wait> waits;  // Those whose reason changed since the last plan: jobs with an
     std::vector<ShapeWait> shape_waits;  // avoid list one by one, all others by their shape.
-    Time wake;                   // Plan again then even if nothing changes (kNever: no need).
-    bool complete = true;        // False: stopped at its bound; call again at once.
+    Time wake;             // Plan again then even if nothing changes (kNever: no need).
+    bool complete = true;  // False: stopped at its bound; call again at once.
 };
 struct PlanBounds {
     std::size_t starts_max = 1000;  // A plan is cut after so many, so that starts flow.
@@ -154,6 +158,8 @@ struct PlanBounds {
 
 class PlanIndex {
 public:
+    struct State;  // Its inside: scheduler/ alone looks at it.
+
     PlanIndex();
     ~PlanIndex();
     PlanIndex(PlanIndex&&) noexcept;
@@ -171,7 +177,6 @@ public:
     std::uint64_t digest() const;
 
 private:
-    struct State;
     std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,240 @@
+// Silence, and what may be concluded from it: suspicion, loss, the fence, the freeze.
+#include <algorithm>
+
+#include "core/stepper.h"
+
+namespace muster::core {
+
+using model::Cause;
+using model::JobState;
+using model::NodeHealth;
+using protocol::TaskState;
+
+namespace {
+
+constexpr std::size_t kPeers = 3;
+constexpr Duration kPeersEvery{60'000};
+
+}  // namespace
+
+void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
+    NodeLive live = tables_.node_live.at(node.value);
+    protocol::LeaseGrant grant{term(), message.sequence, {}};
+    if (live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_) {
+        live.peers_at = at_;
+        grant.peers = peers_of(node);
+    }
+    const bool back = live.health != NodeHealth::Ready;
+    if (back) live.since = at_;
+    live.health = NodeHealth::Ready;
+    live.heard = std::max(live.heard, at_);
+    record(NodeLivePut{node, std::move(live)});
+    send(node, std::move(grant));
+    if (!back) return;
+    tell_node("node.ready", node);
+    thaw_if_over();
+}
+
+/// A node each of the next leaves in name order; without leaves, the next nodes.
+std::vector<protocol::PeerAddress> Stepper::peers_of(NodeId node) const {
+    std::vector<protocol::PeerAddress> peers;
+    const std::string own(model::label(*tables_.nodes.at(node.value).facts, "leaf"));
+    const auto add = [&](NodeId id) {
+        const NodeLive& live = tables_.node_live.at(id.value);
+        const model::NodeFacts& facts = *tables_.nodes.at(id.value).facts;
+        if (id == node || live.health != NodeHealth::Ready || facts.addresses.empty()) return false;
+        peers.push_back({facts.name, facts.addresses.front(), facts.peer_port});
+        return true;
+    };
+    // From `node` on in a leaf, so that not everybody asks the same one.
+    const auto add_from = [&](const std::set<NodeId>& leaf, std::size_t most) {
+        constexpr int kTries = 16;
+        auto at = leaf.upper_bound(node);
+        const std::size_t tries = std::min<std::size_t>(leaf.size(), kTries);
+        for (std::size_t i = 0; i < tries && most > 0; ++i, ++at) {
+            if (at == leaf.end()) at = leaf.begin();
+            if (add(*at)) --most;
+        }
+    };
+    const auto& leaves = index_.leaves;
+    auto leaf = leaves.upper_bound(own);
+    for (std::size_t i = 0; i < leaves.size() && peers.size() < kPeers; ++i, ++leaf) {
+        if (leaf == leaves.end()) leaf = leaves.begin();
+        if (leaf->first != own) add_from(leaf->second, 1);
+    }
+    if (const auto mine = leaves.find(own); peers.empty() && mine != leaves.end())
+        add_from(mine->second, kPeers);
+    return peers;
+}
+
+std::vector<std::pair<JobId, std::uint32_t>> Stepper::tasks_on(NodeId node) const {
+    std::vector<std::pair<JobId, std::uint32_t>> tasks;
+    JobId last;
+    for (const JobId id : tables_.node_use.at(node.value).jobs) {
+        if (id == last) continue;
+        last = id;
+        const std::vector<Placed>& slots = extra_of(job(id)).allocation->slots;
+        for (std::uint32_t rank = 0; rank < slots.size(); ++rank)
+            if (slots[rank].node == node) tasks.emplace_back(id, rank);
+    }
+    return tasks;
+}
+
+/// More than a quarter and at least three; below eight nodes, all but one: then it is us (F36).
+bool Stepper::too_many_silent() const {
+    const auto of = [&](NodeHealth health) {
+        return index_.health[static_cast<std::size_t>(health)];
+    };
+    const std::int64_t silent = of(NodeHealth::Suspect) + of(NodeHealth::Unknown);
+    if (of(NodeHealth::Ready) == 0) return silent > 0;
+    const std::int64_t nodes = silent + of(NodeHealth::Ready) + of(NodeHealth::Lost);
+    if (nodes < 8) return silent >= std::max<std::int64_t>(1, nodes - 1);
+    return silent * 4 > nodes && silent >= 3;
+}
+
+void Stepper::node_due(NodeId id) {
+    Node node = tables_.nodes.at(id.value);
+    const auto expired =
+        std::erase_if(node.holds, [&](const model::NodeHold& hold) { return hold.until <= at_; });
+    if (expired > 0) {
+        record(NodePut{std::move(node)});
+        tell_node("node.resumed", id, "its hold ran out");
+    }
+    if (strays_overdue(state_, id) <= at_) {
+        // What it said of them may have been late: a new Hello tells how things are.
+        tell_node("node.stray-overdue", id, "tasks that nobody wants are not reported ended");
+        close_link(tables_.node_live.at(id.value).session, "say again what you have");
+        edit_node_live(id, [&](NodeLive& l) { l.session = 0, l.strays_since = {}; });
+    }
+    const NodeLive& live = tables_.node_live.at(id.value);
+    if (live.heard.ms == 0) return;
+    const Duration silence = at_ - live.heard;
+    const protocol::LeaseRules& rules = state_.settings.lease;
+    if (live.health == NodeHealth::Ready && rules.suspect <= silence) {
+        edit_node_live(id, [&](NodeLive& l) { l.health = NodeHealth::Suspect, l.since = at_; });
+        tell_node("node.suspect", id, "silent for " + std::to_string(silence.ms / 1000) + " s");
+    }
+    const NodeHealth health = tables_.node_live.at(id.value).health;
+    const bool waits = health == NodeHealth::Suspect || health == NodeHealth::Unknown;
+    if (waits && !tables_.frozen && rules.lost <= silence) node_lost(id);
+    const NodeLive& now = tables_.node_live.at(id.value);
+    if (now.health == NodeHealth::Lost && !now.fenced && !tables_.frozen &&
+        rules.fence + kFenceMargin <= silence) {
+        edit_node_live(id, [](NodeLive& l) { l.fenced = true; });
+        tell_node("node.fenced", id, "its fence time is over");
+        node_fenced(id, false, "silent past its fence time");
+    }
+}
+
+void Stepper::node_lost(NodeId id) {
+    // Those that fell silent with it are looked at first: their timers may be due in this very
+    // Tick.
+    const Duration suspect = state_.settings.lease.suspect;
+    std::vector<NodeId> silent;
+    for (const Timer& timer : index_.timers) {
+        if (at_ < timer.at) break;
+        if (timer.kind != TimerKind::Node) continue;
+        const NodeLive& live = tables_.node_live.at(timer.id);
+        if (live.health == NodeHealth::Ready && live.heard.ms != 0 && live.heard + suspect <= at_)
+            silent.push_back({timer.id});
+    }
+    for (const NodeId other : silent) {
+        edit_node_live(other, [&](NodeLive& l) { l.health = NodeHealth::Suspect, l.since = at_; });
+        tell_node("node.suspect", other);
+    }
+    if (too_many_silent()) {
+        record(FreezePut{true, at_});
+        tell("cluster.frozen",
+             "so many nodes fell silent at once that this controller suspects itself: nothing is "
+             "evicted until they return or are declared fenced");
+        return;
+    }
+    const std::uint64_t session = tables_.node_live.at(id.value).session;
+    close_link(session, "silent: it has to say what it has");
+    edit_node_live(id, [&](NodeLive& l) {
+        l.health = NodeHealth::Lost;
+        l.since = at_;
+        l.session = 0;
+    });
+    tell_node("node.lost", id,
+              "silent since " + std::to_string(tables_.node_live.at(id.value).heard.ms));
+    const Time heard = tables_.node_live.at(id.value).heard;
+    const Time fence = heard + state_.settings.lease.fence + kFenceMargin;
+    const std::string name = node_name(state_, id);
+    for (const auto& [job_id, rank] : tasks_on(id)) {
+        if (tables_.live.at(job_id.value).tasks[rank].state == TaskState::Ended) continue;
+        const Job& hurt = job(job_id);
+        const bool gang = is_gang(hurt);
+        const bool ours = hurt.state <= JobState::Running || model::users_fault(hurt.cause);
+        const std::string message = gang ? "node " + name + " is lost" : "node silent";
+        const std::uint32_t lost_rank = rank;
+        edit_job(job_id, [&](Job& j, JobExtra& extra) {
+            j.state = JobState::Fencing;
+            j.since = at_;
+            if (!ours) return;
+            j.cause = Cause::NodeLost;
+            extra.message = message;
+            extra.decided_rank = lost_rank;
+            extra.decided_node = name;
+            extra.fault_at = extra.fault_at.ms != 0 ? std::min(extra.fault_at, heard) : heard;
+        });
+        tell_job("job.lost", job(job_id), message, name);
+        if (!gang) continue;  // It may well be running: only its agent or a fence can tell.
+        edit_live(job_id, [&](JobLive& l) { l.fence_at = std::max(l.fence_at, fence); });
+        if (tables_.live.at(job_id.value).stop_sent.ms == 0 && job(job_id).cause == Cause::NodeLost)
+            stop_tasks(job_id);
+    }
+}
+
+/// The tasks of the node are dead: of every job, or (the fence time alone) of its gangs.
+void Stepper::node_fenced(NodeId id, bool every_job, const std::string& how) {
+    for (const auto& [job_id, rank] : tasks_on(id)) {
+        const Job* found = tables_.jobs.find(job_id.value);
+        if (found == nullptr || !model::active(found->state)) continue;
+        if (!every_job && !is_gang(*found)) continue;
+        protocol::TaskStatus task = tables_.live.at(job_id.value).tasks[rank];
+        if (task.state == TaskState::Ended) continue;
+        task.state = TaskState::Ended;
+        task.end = {};
+        task.end.cause = Cause::NodeLost;
+        task.end.message = "node " + node_name(state_, id) + ": " + how;
+        record(TaskPut{job_id, task});
+        task_ended(job_id, rank, task.end);
+    }
+}
+
+/// Once too few are silent to doubt ourselves, silence is counted anew: who still keeps it may
+/// have run on in good faith while nobody could hear him.
+void Stepper::thaw_if_over() {
+    if (!tables_.frozen || too_many_silent()) return;
+    record(FreezePut{false, at_});
+    tell("cluster.thawed", "nodes are back");
+    std::vector<NodeId> silent;
+    tables_.node_live.for_each([&](std::uint64_t id, const NodeLive& live) {
+        if (live.heard.ms != 0 && live.health != NodeHealth::Ready && !live.fenced)
+            silent.push_back({id});
+    });
+    for (const NodeId id : silent) edit_node_live(id, [&](NodeLive& live) { live.heard = at_; });
+}
+
+void Stepper::job_due(JobId id) {
+    const Job& due = job(id);
+    const JobExtra& extra = extra_of(due);
+    if (due.state <= JobState::Running && extra.deadline.ms != 0 && extra.deadline <= at_)
+        return cancel(id, Cause::Deadline, "its deadline came");
+    if (due.state == JobState::Running)
+        return begin_stop(id, Cause::TimeLimit, "ran for as long as its time limit allows");
+    const JobLive& live = tables_.live.at(id.value);
+    if (live.stop_sent.ms == 0) return stop_tasks(id);
+    edit_live(id, [](JobLive& l) { l.stuck = true; });
+    std::string nodes;
+    for (std::uint32_t rank = 0; rank < live.tasks.size(); ++rank) {
+        if (tables_.live.at(id.value).tasks[rank].state == TaskState::Ended) continue;
+        if (!nodes.empty()) nodes += ", ";
+        nodes += node_name(state_, extra_of(job(id)).allocation->slots[rank].node);
+        send_stop(job(id), rank);
+    }
+    tell_job("job.stop-overdue", job(id), "still not stopped on " + nodes, nodes);
+}
+
+}  // namespace muster::core

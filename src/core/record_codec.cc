@@ -1,0 +1,179 @@
+#include "core/record_codec.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+
+/// A Reader past the version, or one that is not ok.
+Reader open(std::string_view bytes) {
+    Reader in(bytes);
+    return in.number() == kVersion ? in : Reader(std::string_view());
+}
+template <class T>
+std::optional<T> finish(const Reader& in, std::string_view bytes, T value) {
+    if (bytes.empty() || !in.ok() || !in.at_end()) return std::nullopt;
+    return value;
+}
+
+}  // namespace
+
+std::string encode_meta(const Meta& meta) {
+    Writer out;
+    out.number(kVersion);
+    for (const std::uint64_t n :
+         {meta.term, meta.next_job, meta.next_node, meta.next_queue, meta.next_user,
+          meta.next_token, meta.next_spec, meta.next_shape, meta.next_idempotency, meta.first_job})
+        out.number(n);
+    return std::move(out).bytes();
+}
+std::optional<Meta> decode_meta(std::string_view bytes) {
+    Reader in = open(bytes);
+    Meta meta;
+    for (std::uint64_t* n : {&meta.term, &meta.next_job, &meta.next_node, &meta.next_queue,
+                             &meta.next_user, &meta.next_token, &meta.next_spec, &meta.next_shape,
+                             &meta.next_idempotency, &meta.first_job})
+        *n = in.number();
+    return finish(in, bytes, meta);
+}
+
+std::string encode_node(const Node& node) {
+    Writer out;
+    out.number(kVersion);
+    out.number(node.id.value);
+    out.text(model::encode(*node.facts));
+    out.number(node.holds.size());
+    for (const model::NodeHold& hold : node.holds) {
+        out.text(hold.owner);
+        out.text(hold.reason);
+        out.signed_number(hold.since.ms);
+        out.signed_number(hold.until.ms);
+    }
+    out.text(node.certificate);
+    out.signed_number(node.joined.ms);
+    out.flag(node.forgotten);
+    return std::move(out).bytes();
+}
+std::optional<Node> decode_node(std::string_view bytes) {
+    Reader in = open(bytes);
+    Node node;
+    node.id.value = in.number();
+    auto facts = model::decode_node_facts(in.text());
+    if (!facts) return std::nullopt;
+    node.facts = std::make_shared<const model::NodeFacts>(*std::move(facts));
+    for (std::size_t n = in.count(); n > 0 && in.ok(); --n) {
+        model::NodeHold& hold = node.holds.emplace_back();
+        hold.owner = in.text();
+        hold.reason = in.text();
+        hold.since.ms = in.signed_number();
+        hold.until.ms = in.signed_number();
+    }
+    node.certificate = in.text();
+    node.joined.ms = in.signed_number();
+    node.forgotten = in.flag();
+    return finish(in, bytes, std::move(node));
+}
+
+std::string encode_spec(const Spec& spec) {
+    Writer out;
+    out.number(kVersion);
+    out.text(*spec.bytes);
+    return std::move(out).bytes();
+}
+std::optional<Spec> decode_spec(std::string_view bytes) {
+    Reader in = open(bytes);
+    Spec spec;
+    spec.bytes = std::make_shared<const std::string>(in.text());
+    const auto job = model::decode_job_spec(*spec.bytes);
+    if (!job) return std::nullopt;
+    spec.name = std::make_shared<const std::string>(job->name);
+    Fnv fnv;
+    fnv.add(*spec.bytes);
+    spec.content = fnv.hash();
+    return finish(in, bytes, std::move(spec));
+}
+
+std::string encode_token(const Token& token) {
+    Writer out;
+    out.number(kVersion);
+    out.number(token.id);
+    out.number(static_cast<std::uint64_t>(token.kind));
+    out.text(token.hash);
+    out.text(token.user);
+    out.flag(token.admin);
+    out.signed_number(token.uses_left);
+    out.signed_number(token.created.ms);
+    out.signed_number(token.expires.ms);
+    out.text(token.created_by);
+    return std::move(out).bytes();
+}
+std::optional<Token> decode_token(std::string_view bytes) {
+    Reader in = open(bytes);
+    Token token;
+    token.id = in.number();
+    token.kind = in.number() == 0 ? TokenKind::Api : TokenKind::Join;
+    token.hash = in.text();
+    token.user = in.text();
+    token.admin = in.flag();
+    token.uses_left = in.signed_number();
+    token.created.ms = in.signed_number();
+    token.expires.ms = in.signed_number();
+    token.created_by = in.text();
+    return finish(in, bytes, std::move(token));
+}
+
+std::string encode_idempotency(const Idempotency& entry) {
+    Writer out;
+    out.number(kVersion);
+    for (const std::uint64_t n : {entry.id, entry.key_high, entry.key_low, entry.body})
+        out.number(n);
+    out.number(entry.job.value);
+    out.signed_number(entry.expires.ms);
+    return std::move(out).bytes();
+}
+std::optional<Idempotency> decode_idempotency(std::string_view bytes) {
+    Reader in = open(bytes);
+    Idempotency entry;
+    for (std::uint64_t* n : {&entry.id, &entry.key_high, &entry.key_low, &entry.body})
+        *n = in.number();
+    entry.job.value = in.number();
+    entry.expires.ms = in.signed_number();
+    return finish(in, bytes, entry);
+}
+
+std::string encode_user(const User& user) {
+    Writer out;
+    out.number(kVersion);
+    out.number(user.id.value);
+    out.text(user.name);
+    out.flag(user.admin);
+    return std::move(out).bytes();
+}
+std::optional<User> decode_user(std::string_view bytes) {
+    Reader in = open(bytes);
+    User user;
+    user.id.value = in.number();
+    user.name = in.text();
+    user.admin = in.flag();
+    return finish(in, bytes, std::move(user));
+}
+
+std::string encode_queue(const Queue& queue) {
+    Writer out;
+    out.number(kVersion);
+    out.number(queue.id.value);
+    out.text(queue.name);
+    return std::move(out).bytes();
+}
+std::optional<Queue> decode_queue(std::string_view bytes) {
+    Reader in = open(bytes);
+    Queue queue;
+    queue.id.value = in.number();
+    queue.name = in.text();
+    return finish(in, bytes, std::move(queue));
+}
+
+}  // namespace muster::core

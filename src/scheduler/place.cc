@@ -1,0 +1,71 @@
+#include "scheduler/place.h"
+
+#include <algorithm>
+
+namespace muster::scheduler {
+namespace {
+
+bool holds(const model::ConstraintTerm& term, const model::NodeFacts& facts) {
+    using Op = model::ConstraintTerm::Op;
+    const auto is_key = [&](const auto& label) { return label.first == term.key; };
+    const bool is_node = term.key == "node";
+    const bool exists = is_node || std::ranges::any_of(facts.labels, is_key);
+    const std::string_view value = is_node ? facts.name : model::label(facts, term.key);
+    const bool listed = exists && std::ranges::find(term.values, value) != term.values.end();
+    switch (term.op) {
+        case Op::In: return listed;
+        case Op::NotIn: return !listed;
+        case Op::Exists: return exists;
+        case Op::NotExists: return !exists;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool matches(const model::DeviceAsk& ask, const model::Device& device) {
+    const bool kind =
+        ask.kind.empty() || ask.kind == device.kind || ask.kind == device.device_class;
+    const bool vendor = ask.vendor.empty() || ask.vendor == device.vendor;
+    return kind && vendor && ask.memory_min <= device.memory;
+}
+
+bool satisfies(const std::vector<model::ConstraintTerm>& constraint,
+               const model::NodeFacts& facts) {
+    return std::ranges::all_of(constraint, [&](const auto& term) { return holds(term, facts); });
+}
+
+MilliCpu node_cpus(const GroupAsk& group, std::uint32_t alternative, const model::NodeFacts& facts,
+                   bool exclusive) {
+    if (group.cpus.value > 0) return group.cpus;
+    if (exclusive) return facts.cpus;
+    const std::int64_t count = ask_of(group, alternative).count;
+    const auto total = static_cast<std::int64_t>(facts.devices.size());
+    MilliCpu share{1000};
+    if (count > 0 && count <= total) {
+        share.value = std::max(share.value, facts.cpus.value / total * count);
+    }
+    return std::min(share, std::max(facts.cpus, MilliCpu{1}));
+}
+
+std::size_t alternatives_of(const GroupAsk& group) {
+    return group.devices.empty() ? 1 : group.devices.size();
+}
+
+const model::DeviceAsk& ask_of(const GroupAsk& group, std::uint32_t alternative) {
+    static const model::DeviceAsk kNothing{.kind = {}, .count = 0, .memory_min = {}, .vendor = {}};
+    return alternative < group.devices.size() ? group.devices[alternative] : kNothing;
+}
+
+std::vector<std::string> kinds_of(const model::DeviceAsk& ask, const model::NodeFacts& facts) {
+    std::vector<std::string> kinds;
+    for (const model::Device& device : facts.devices) {
+        if (matches(ask, device)) kinds.push_back(device.kind);
+    }
+    std::ranges::sort(kinds);
+    const auto rest = std::ranges::unique(kinds);
+    kinds.erase(rest.begin(), rest.end());
+    return kinds;
+}
+
+}  // namespace muster::scheduler
