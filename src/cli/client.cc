@@ -151,8 +151,10 @@ void Client::set_interrupt(int fd) {
     http_ = net::HttpClient::make(options_);
 }
 
-std::unique_ptr<net::HttpClient> Client::connection() const {
-    return net::HttpClient::make(options_);
+std::unique_ptr<net::HttpClient> Client::connection(int interrupt_fd) const {
+    net::HttpClientOptions options = options_;
+    if (interrupt_fd >= 0) options.interrupt_fd = interrupt_fd;
+    return net::HttpClient::make(std::move(options));
 }
 
 Result<net::HttpReply> Client::call(net::HttpCall call) {
@@ -173,7 +175,7 @@ Result<net::HttpReply> Client::call(net::HttpCall call) {
         if (!reply && error.number == 0 && is_away(error)) error.number = errors::kUnreachable;
         const bool try_again =
             !reply ? is_away(error)
-                   : reply->status == 503 || reply->status == 429 ||
+                   : reply->status == 503 || error.number == errors::kRateLimit ||
                          (reply->status == 409 && keyed && !reply->header("retry-after").empty());
         if (!try_again || !repeatable) return error;
         if (reply && !reply->header("retry-after").empty()) {
@@ -206,12 +208,14 @@ Result<JsonDocument> Client::post(const std::string& where, std::string body) {
 }
 
 EventStream::EventStream(const Client& client, Options options)
-    : client_(client), options_(std::move(options)), interrupt_fd_(client.interrupt_fd()) {}
+    : client_(client),
+      options_(std::move(options)),
+      interrupt_fd_(options_.interrupt_fd >= 0 ? options_.interrupt_fd : client.interrupt_fd()) {}
 
 Result<EventStream::Next> EventStream::connect() {
     net::HttpCall call{.target = options_.target, .headers = {{"Accept", "text/event-stream"}}};
     if (!last_id_.empty()) call.headers.push_back({"Last-Event-ID", last_id_});
-    auto opened = client_.connection()->open(call);
+    auto opened = client_.connection(interrupt_fd_)->open(call);
     if (opened && (*opened)->status() == 200) {
         body_ = *std::move(opened);
         parser_ = {};

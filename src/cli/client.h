@@ -43,7 +43,7 @@ public:
     /// With a fresh Idempotency-Key.
     Result<JsonDocument> post(const std::string& target, std::string body);
     /// For one stream: a connection of its own.
-    std::unique_ptr<net::HttpClient> connection() const;
+    std::unique_ptr<net::HttpClient> connection(int interrupt_fd = -1) const;
 
     /// For connecting and for one answer.
     void set_timeout(Duration timeout);
@@ -83,6 +83,7 @@ public:
         std::string target;
         bool reconnect = true;     // False: the server's end is the end.
         std::string ends_at = {};  // The name of the event that is the last.
+        int interrupt_fd = -1;     // Instead of the client's.
     };
     EventStream(const Client& client, Options options);
 

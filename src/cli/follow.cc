@@ -7,6 +7,9 @@
 #include <thread>
 #include <variant>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/error_codes.h"
 #include "base/text.h"
 #include "cli/format.h"
@@ -21,7 +24,7 @@ namespace {
 
 constexpr Duration kTick{200};
 constexpr Duration kProgressEvery{5000};
-constexpr Duration kStreamWait{1000};
+constexpr Duration kStreamWait{60'000};
 /// How long the last lines of output may take after the job has ended.
 constexpr Duration kDrainMax{10'000};
 
@@ -42,20 +45,26 @@ struct Told {
 struct Broken {
     Error error;
 };
-struct Interrupted {};
-using News = std::variant<JobNews, LogNews, LogEnd, Told, Broken, Interrupted>;
+
+using News = std::variant<JobNews, LogNews, LogEnd, Told, Broken>;
 
 /// The threads that read, each its own stream. The main thread takes what they put.
 class Readers {
 public:
-    Readers(const Client& client, std::string job) : client_(client), job_(std::move(job)) {
+    Readers(const Client& client, std::string job)
+        : client_(client), job_(std::move(job)), stop_fd_(::eventfd(0, EFD_CLOEXEC)) {
         threads_.emplace_back([this] { read_job(); });
     }
     ~Readers() {
         stop_ = true;
         box_.close();
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const ssize_t woken = ::write(stop_fd_, &one, sizeof one);
         for (std::thread& thread : threads_) thread.join();
+        ::close(stop_fd_);
     }
+    Readers(const Readers&) = delete;
+    Readers& operator=(const Readers&) = delete;
     void read_logs(std::int64_t attempt) {
         threads_.emplace_back([this, attempt] { read_log(attempt); });
     }
@@ -66,7 +75,7 @@ private:
         const std::string target =
             "/v1/jobs" +
             Query().add("id", job_).add("fields", kJobViewFields).add("watch", "1").text();
-        EventStream stream(client_, {.target = target});
+        EventStream stream(client_, {.target = target, .interrupt_fd = stop_fd_});
         bool seen = false;
         while (!stop_) {
             auto next = stream.next(kStreamWait);
@@ -90,7 +99,7 @@ private:
                     box_.put(Told{"the controller is away; waiting for it (the job goes on)"});
                     break;
                 case EventStream::Got::Back: box_.put(Told{"the controller is back"}); break;
-                case EventStream::Got::Interrupted: box_.put(Interrupted{}); return;
+                case EventStream::Got::Interrupted: return;
                 case EventStream::Got::Restarted: seen = false; break;
                 case EventStream::Got::TimedOut:
                 case EventStream::Got::Ended: break;
@@ -101,7 +110,7 @@ private:
         const std::string target =
             "/v1/jobs/" + job_ + "/logs" +
             Query().add("follow", "1").add("attempt", std::to_string(attempt)).text();
-        EventStream stream(client_, {.target = target, .ends_at = "end"});
+        EventStream stream(client_, {.target = target, .ends_at = "end", .interrupt_fd = stop_fd_});
         while (!stop_) {
             auto next = stream.next(kStreamWait);
             if (!next) {
@@ -126,6 +135,7 @@ private:
     const Client& client_;
     std::string job_;
     Mailbox<News> box_{1024};
+    const int stop_fd_;  // Readable from the end on.
     std::atomic<bool> stop_ = false;
     std::vector<std::thread> threads_;
 };
@@ -164,18 +174,20 @@ public:
           options_(options),
           panel_(app.out(), app.err(), app.world().err_tty && options.progress && !options.quiet),
           printer_({.color = app.out_color()}),
+          interrupt_fd_(app.catch_interrupts()),
           readers_(client, options.job) {}
 
     int run() {
         while (!over()) {
             auto news = readers_.take(kTick);
             if (news) std::visit([this](auto& each) { take(each); }, *news);
+            if (gone_ && !ended_) look_in_history();
             if (broken_) {
                 panel_.close();
                 app_.fail(*broken_);
                 return exit_codes::kMusterFailed;
             }
-            if (interrupted_) return leave();
+            if (interrupted_within(interrupt_fd_, {0})) return leave();
             show();
             if (!app_.out().good()) return leave();
         }
@@ -207,17 +219,20 @@ private:
     }
 
     void take(JobNews& news) {
-        if (!news.row) {
-            // It left the live state: the history has the whole of it.
-            auto whole = client_.get(target("/v1/jobs/", options_.job));
-            if (!whole) {
-                broken_ = whole.error();
-                return;
-            }
+        if (news.row)
+            update(job_view(news.row->root()));
+        else
+            gone_ = true;
+    }
+    /// It left the live state: the history has the whole of it. Asked again while nobody answers.
+    void look_in_history() {
+        auto whole = client_.get(target("/v1/jobs/", options_.job));
+        if (!whole && is_away(whole.error())) return;
+        gone_ = false;
+        if (!whole)
+            broken_ = whole.error();
+        else
             update(job_view(whole->root()));
-            return;
-        }
-        update(job_view(news.row->root()));
     }
     void take(LogNews& news) { panel_.print(printer_.take(news.rank, news.text)); }
     void take(LogEnd&) {
@@ -226,7 +241,6 @@ private:
     }
     void take(Told& told) { tell(told.line, Tone::Dim); }
     void take(Broken& broken) { broken_ = broken.error; }
-    void take(Interrupted&) { interrupted_ = true; }
 
     void tell(const std::string& line, Tone tone = Tone::Plain) {
         if (options_.quiet) return;
@@ -351,6 +365,7 @@ private:
             lines.push_back(paint("checkpoint step " + std::to_string(job_.checkpoint_step) + ", " +
                                       ago(job_.checkpoint_at, app_.now()) + " ago",
                                   Tone::Dim, color));
+        for (std::string& line : lines) line = fit_painted(line, width);
         panel_.draw(std::move(lines));
     }
 
@@ -362,11 +377,12 @@ private:
     JobView job_;
     Pace pace_;
     std::optional<Error> broken_;
-    bool interrupted_ = false, ended_ = false;
+    bool ended_ = false, gone_ = false;
     std::int64_t log_attempt_ = -1, said_step_ = -1;
     std::int64_t before_lost_ = 0, before_repeated_ = 0;
     int log_attempts_ = 0, logs_ended_ = 0;
     Time said_at_, drain_until_;
+    int interrupt_fd_;
     Readers readers_;  // Last: its threads end before anything they touch does.
 };
 

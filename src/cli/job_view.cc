@@ -44,6 +44,7 @@ RankView rank_of(const Json& rank) {
             .pulled = rank["pulled_bytes"].integer(),
             .pull_total = rank["pull_total_bytes"].integer(),
             .exit_code = maybe(rank["exit_code"]),
+            .signal = maybe(rank["signal"]),
             .progress = progress_of(rank["progress"])};
 }
 
@@ -339,15 +340,20 @@ std::vector<Moment> timeline(const JobView& job) {
                        .detail = detail,
                        .bad = true});
     }
-    if (!over && (job.state == "running" || job.state == "stopping" || job.state == "fencing")) {
-        const std::int64_t resumed = before == nullptr ? -1 : job.checkpoint_step;
-        const Time at = job.state == "running" ? job.since : Time{};
-        began(job.attempt, at, at,
-              job.state == "running" && before != nullptr && job.steps_repeated > 0
-                  ? before->last_step - job.steps_repeated
-                  : resumed,
-              hosts(job.node_names));
+    if (job.state == "running") {
+        // What this attempt began from follows from the sum and from what the others repeated.
+        std::int64_t repeated = job.steps_repeated;
+        for (std::size_t i = 1; i < job.attempts.size(); ++i)
+            repeated -=
+                std::max<std::int64_t>(job.attempts[i - 1].last_step -
+                                           std::max<std::int64_t>(job.attempts[i].resumed_step, 0),
+                                       0);
+        const std::int64_t resumed =
+            before == nullptr || before->last_step < 0 ? -1 : before->last_step - repeated;
+        began(job.attempt, job.since, job.since, resumed, hosts(job.node_names));
     }
+    if (job.state == "fencing")
+        out.push_back({.at = job.since, .what = "silent", .detail = job.reason, .bad = true});
     if (over) {
         std::string detail = end_text(job) + "; ran " + length_text(job.run_ms);
         if (job.lost_ms > 0) detail += ", of which " + length_text(job.lost_ms) + " lost";
@@ -394,8 +400,16 @@ std::string result_line(const JobView& job, bool color) {
 int job_exit_code(const JobView& job) {
     if (job.state == "succeeded") return 0;
     if (job.exit_code && *job.exit_code > 0) return static_cast<int>(*job.exit_code);
-    for (const RankView& rank : job.ranks)
+    for (const RankView& rank : job.ranks) {
+        if (rank.signal && *rank.signal > 0) return static_cast<int>(128 + *rank.signal);
         if (rank.exit_code && *rank.exit_code > 0) return static_cast<int>(*rank.exit_code);
+    }
+    // What is left of the end is its message: "killed by signal 9".
+    const std::size_t at = job.message.find("signal ");
+    if (at != std::string::npos) {
+        const int number = std::atoi(job.message.c_str() + at + 7);
+        if (number > 0 && number < 65) return 128 + number;
+    }
     return 1;
 }
 

@@ -24,7 +24,7 @@ struct RankView {
     std::int64_t rank = 0;
     std::string node, role, state, node_state, cause, message;
     std::int64_t pulled = 0, pull_total = 0;
-    std::optional<std::int64_t> exit_code;
+    std::optional<std::int64_t> exit_code, signal;
     ProgressView progress;
 };
 

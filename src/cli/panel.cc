@@ -3,7 +3,7 @@
 namespace muster::cli {
 
 std::string Panel::erasure() const {
-    return shown_ == 0 ? "" : "\r\x1b[" + std::to_string(shown_) + "A\x1b[J";
+    return shown_ == 0 ? "" : "\r\x1b[J";
 }
 
 void Panel::print(std::string_view lines) {
@@ -27,11 +27,11 @@ void Panel::note(std::string_view line) {
 void Panel::draw(std::vector<std::string> lines) {
     if (!live_) return;
     if (shown_ == lines.size() && lines == lines_) return;
-    std::string text;
-    // Lines are overwritten rather than erased first: nothing flickers.
-    if (shown_ > 0) text = "\r\x1b[" + std::to_string(shown_) + "A";
+    // Lines are overwritten rather than erased first: nothing flickers. The cursor rests on the
+    // first, so that what another program writes meanwhile costs a line and not the order.
+    std::string text = "\r";
     for (const std::string& line : lines) text += line + "\x1b[K\n";
-    text += "\x1b[J";
+    text += "\x1b[J\x1b[" + std::to_string(lines.size()) + "A";
     err_.write(text);
     err_.flush();
     shown_ = lines.size();

@@ -22,7 +22,7 @@ public:
     void print(std::string_view lines);
     /// A line for people, above the panel.
     void note(std::string_view line);
-    /// Lines must not be wider than the terminal.
+    /// Lines must be narrower than the terminal, and fewer than its rows.
     void draw(std::vector<std::string> lines);
     /// Takes the panel off the screen.
     void close();

@@ -32,18 +32,6 @@ std::string folder_of(const std::string& path, const std::string& here) {
     return whole.substr(0, std::max<std::size_t>(whole.rfind('/'), 1));
 }
 
-/// True when the document sets `field` at its top level; a default then does not apply.
-bool document_sets(std::string_view text, const std::string& field) {
-    for (const std::string_view line : split(text, '\n')) {
-        for (const std::string& key : {field + ":", "\"" + field + "\""})
-            if (line.starts_with(key)) return true;
-    }
-    // JSON, and YAML in flow form.
-    const std::string_view whole = trim(text);
-    return whole.starts_with('{') && (whole.find("\"" + field + "\"") != std::string_view::npos ||
-                                      whole.find(field + ":") != std::string_view::npos);
-}
-
 int fail_with_problems(App& app, const spec::Problems& problems) {
     const bool color = app.err_color();
     app.out().flush();
@@ -70,6 +58,7 @@ Result<Source> source_of(App& app, const Invocation& invocation) {
     const std::string here = app.world().directory;
     source.options.now = app.now();
     source.options.base_dir = here;
+    source.options.flag_dir = here;
     source.options.default_workdir = here;
     if (!file.empty()) {
         auto text = spec::read_job_file(file);
@@ -94,14 +83,8 @@ Result<Source> source_of(App& app, const Invocation& invocation) {
         const spec::Field* known = spec::find_field(spec::job_fields(), field);
         source.flags.push_back({field, known->metavar.empty() ? "true" : value});
     }
-    for (const RunDefault& fallback : app.config().run_defaults()) {
-        const bool given =
-            std::any_of(source.flags.begin(), source.flags.end(),
-                        [&](const auto& flag) { return flag.field == fallback.field; });
-        const bool command = fallback.field == "run" && invocation.has_rest;
-        if (!given && !command && !document_sets(source.text, fallback.field))
-            source.flags.push_back({fallback.field, fallback.text});
-    }
+    for (const RunDefault& fallback : app.config().run_defaults())
+        source.options.defaults.push_back({fallback.field, fallback.text});
     return source;
 }
 

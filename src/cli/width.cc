@@ -64,6 +64,34 @@ std::string fit(std::string_view text, std::size_t width) {
     return std::string(text.substr(0, taken)) + "…";
 }
 
+std::string fit_painted(std::string_view text, std::size_t width) {
+    std::string out;
+    std::size_t used = 0;
+    bool painted = false;
+    while (!text.empty()) {
+        if (text.starts_with("\x1b[")) {
+            const std::size_t end = std::min(text.find('m'), text.size() - 1);
+            out += text.substr(0, end + 1);
+            painted = text.substr(0, end + 1) != "\x1b[0m";
+            text.remove_prefix(end + 1);
+            continue;
+        }
+        const std::size_t length = std::max<std::size_t>(utf8_length(text), 1);
+        const std::size_t columns = display_width(text.substr(0, length));
+        // The last column is kept for the mark unless this is the end.
+        const bool last = text.size() == length || text.substr(length) == "\x1b[0m";
+        if (used + columns > width - (last ? 0 : 1) && used + columns + 1 > width) {
+            out += last && used + columns <= width ? std::string(text.substr(0, length)) : "…";
+            if (painted) out += "\x1b[0m";
+            return out;
+        }
+        out += text.substr(0, length);
+        used += columns;
+        text.remove_prefix(length);
+    }
+    return out;
+}
+
 bool is_printable(std::string_view text) {
     if (is_plain_ascii(text)) return true;
     while (!text.empty()) {
