@@ -154,8 +154,8 @@ def train(options):
             muster.save(done, write, ext="pt", keep=options.keep)
         if stop and done < options.steps:
             dist.barrier(group)  # Nobody leaves before the save is on disk.
-            muster.saved(done)
             print("rank %d: asked to stop; saved at step %d" % (rank, done), flush=True)
+            muster.saved(done)
             return
     dist.barrier(group)
     if rank == 0:
