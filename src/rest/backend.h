@@ -32,7 +32,8 @@ public:
 
     /// The newest published view; immutable.
     virtual std::shared_ptr<const core::View> view() = 0;
-    /// Calls back when a view of at least `revision` is published (at once if it is).
+    /// Calls back when a view of at least `revision` is published (at once if it
+    /// is).
     virtual void when_published(std::uint64_t revision, std::function<void()> then) = 0;
 
     struct Answered {
@@ -47,14 +48,16 @@ public:
                           std::function<void(Result<scheduler::Blocked>)> then) = 0;
 
     virtual ports::History& history() = 0;
-    /// Events with sequence > after (Gone when compacted); and a call when there are newer ones.
+    /// Events with sequence > after (Gone when compacted); and a call when there
+    /// are newer ones.
     virtual Result<std::vector<ports::LoggedEvent>> events_after(std::uint64_t after,
                                                                  std::size_t limit) = 0;
     virtual std::uint64_t last_event() = 0;
     /// Runs once, when last_event() > after. Cancel by dropping the handle.
     virtual std::shared_ptr<void> on_event(std::uint64_t after, std::function<void()> then) = 0;
 
-    /// Streams of a task that is on a node. NotFound / Unavailable when its node has no link.
+    /// Streams of a task that is on a node. NotFound / Unavailable when its node
+    /// has no link.
     using Chunk = std::function<void(const protocol::AgentMessage&)>;  // LogChunk, TunnelOutput.
     virtual Result<std::unique_ptr<AgentStream>> read_log(NodeId node, protocol::ReadLog ask,
                                                           Chunk out) = 0;
@@ -68,8 +71,8 @@ public:
         std::string version, state_dir, store;
         std::int64_t uptime_ms = 0, loop_lag_ms = 0, planner_lag_ms = 0;
         bool disk_full = false, frozen = false;
-        std::string ca_pem, ca_sha256;       // Of the own CA; "" = no TLS listener.
-        std::string agent_address;           // host:port agents dial; "" = local only.
+        std::string ca_pem, ca_sha256;  // Of the own CA; "" = no TLS listener.
+        std::string agent_address;      // host:port agents dial; "" = local only.
     };
     virtual Health health() = 0;
 };
