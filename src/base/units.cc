@@ -255,12 +255,17 @@ Result<Duration> parse_duration(std::string_view text) {
     if (text.empty()) return invalid(text, "empty; write a duration like 90m or 2d");
     if (text.front() == '-') return invalid(text, "a duration cannot be negative");
     if (text.find(':') != std::string_view::npos) return parse_clock(text);
+    if (text.back() == ' ') return invalid(text, "ends with a space");
     std::string_view left = text;
     Wide total = 0;
     std::int64_t last_unit = 0;
     while (!left.empty()) {
         const auto number = take_decimal(left);
+        while (number && take(left, ' ')) {
+        }
         const std::string_view word = take_letters(left);
+        while (!word.empty() && take(left, ' ')) {
+        }
         if (number && word.empty() && left.empty() && last_unit == 0) {
             const auto ms = number->times(kSecond);
             if (number->too_long) return duration_within(text, Wide{kDurationMax.ms} + 1);

@@ -43,7 +43,10 @@ TEST(Units, DurationsF25) {
         {"0", "0"},
         {"0s", "0"},
         {"2w", "1209600000"},
-        {"10 m", "!10 m: not a duration…"},
+        {"10 m", "600000"},
+        {"1h 30 min", "5400000"},
+        {"2 days", "172800000"},
+        {" 5m", "! 5m: not…"},
         {"3650d", "315360000000"},
         {"3651d", "!3651d: longer than the limit of 3650d (ten years)"},
         {"9223372036854775808", "!9223372036854775808: longer…"},
@@ -65,7 +68,7 @@ TEST(Units, DurationsF25) {
         {"0x10", "!0x10: not…"},
         {"1_000", "!1_000: not…"},
         {"+5m", "!+5m: not…"},
-        {"5m ", "!5m : not…"},
+        {"5m ", "!5m : ends with a space"},
         {"5.m", "!5.m: not…"},
     };
     for (const Row& row : rows)

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "base/prng.h"
+#include "spec/fields.h"
 #include "spec/parse.h"
 #include "spec/render.h"
 
@@ -111,6 +113,29 @@ TEST(Flags, MergeOverADocument) {
         std::string got = answer(parse_job(row.document, row.flags, row.command, ParseOptions{}));
         if (got.substr(0, 2) == "2:") got = ":" + got;
         EXPECT_EQ(got, row.expected) << row.name;
+    }
+}
+
+TEST(Flags, MutantsNeverCrash) {
+    Prng random(31);
+    const std::string_view pieces = "{}[]:,-?&*!|>'\"%@`#\\\n\t 0a9.=\xff\x80";
+    const auto fields = job_fields();
+    for (int i = 0; i < 4000; ++i) {
+        std::vector<FlagText> flags;
+        for (std::uint64_t n = 1 + random.below(3); n > 0; --n) {
+            const Field& field = fields[random.below(fields.size())];
+            std::string text(field.example);
+            for (std::uint64_t m = random.below(3); m > 0; --m)
+                text.insert(random.below(text.size()), 1, pieces[random.below(pieces.size())]);
+            flags.push_back({std::string(field.name), text});
+        }
+        const std::vector<std::string> command = {"x", std::string(flags[0].text)};
+        const auto parsed = parse_job("run: x\nenv: {A: 1}", flags, command, ParseOptions{});
+        const auto* spec = std::get_if<model::JobSpec>(&parsed);
+        if (spec == nullptr) continue;
+        const auto again = parse_job(to_yaml(*spec), ParseOptions{});
+        ASSERT_EQ(again.index(), 0u) << to_yaml(*spec);
+        EXPECT_TRUE(std::get<model::JobSpec>(again) == *spec) << to_yaml(*spec);
     }
 }
 
