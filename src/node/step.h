@@ -92,7 +92,8 @@ struct AskPeer {
 struct DropLink {
     std::string reason;
 };
-/// Write it where the next Started finds it, replacing the last; needs no sync. Every few seconds.
+/// Write it where the next Started finds it, replacing the last; needs no sync. With every grant
+/// while a gang is aboard.
 struct KeepLease {
     KeptLease lease;
 };

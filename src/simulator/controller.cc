@@ -61,12 +61,8 @@ void ModelController::crash(bool silent) {
     if (!alive_) return;
     alive_ = false;
     ++incarnation_;
-    for (const auto& [session, host] : std::exchange(sessions_, {})) {
-        if (silent)
-            network_.vanish(session, Network::End::Controller);
-        else
-            network_.close(session, Network::End::Controller, true);
-    }
+    sessions_.clear();
+    network_.controller_dies(silent);
     disk_.crash();
     if (in_flight_) tally_.hit("controller.dies-in-commit");
     outbox_ = {};
@@ -121,7 +117,7 @@ void ModelController::got(std::uint64_t session, HostIndex host,
     if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
         if (!sessions_.emplace(session, host).second) return;
         const std::string name = name_of_(host);
-        return feed(core::LinkOpened{session, name, name, *hello}, {});
+        return feed(core::LinkOpened{session, name, "", *hello}, {});
     }
     if (!sessions_.contains(session)) return;
     protocol::AgentMessage heard = message;
@@ -324,12 +320,9 @@ void ModelController::plan() {
     }
     queue_.after(latency, of_this_process([this, made = std::move(made)] {
                      planning_ = false;
-                     const bool again = !made.complete;
+                     if (!made.complete) plan_wanted_ = true;
                      feed(core::PlanProposed{made}, {});
-                     if (again)
-                         ask_for_plan();
-                     else if (plan_wanted_)
-                         queue_.after({1}, of_this_process([this] { plan(); }));
+                     if (plan_wanted_) queue_.after({1}, of_this_process([this] { plan(); }));
                  }));
 }
 

@@ -83,6 +83,9 @@ public:
     bool settled() const;
     /// While settled: the planner's index is the one that the state would make anew.
     bool planner_agrees() const;
+    scheduler::Blocked feasible(const scheduler::Shape& shape) const {
+        return index_->feasible(shape);
+    }
     /// Changes wait for a plan, and none is asked for.
     bool planner_forgot() const { return !plan_wanted_ && !planning_ && !unplanned_.empty(); }
 

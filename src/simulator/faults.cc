@@ -117,7 +117,7 @@ void Faults::slow_disk() {
 void Faults::agent_crash() {
     const HostIndex host = any_host();
     world_.host(host).crash();
-    then(some(50, 8'000), [this, host] { world_.host(host).start(); });
+    then(some(50, rates_.agent_down_max.ms), [this, host] { world_.host(host).start(); });
 }
 
 void Faults::node_reboot() {

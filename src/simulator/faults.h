@@ -20,6 +20,7 @@ struct FaultRates {
     Duration partition_peers;
     Duration clock_jump;
     Duration outage_max{120'000};
+    Duration agent_down_max{8'000};
 };
 
 class Faults {

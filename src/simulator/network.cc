@@ -173,6 +173,17 @@ void Network::vanish(std::uint64_t id, End end) {
     queue_.after(rules_.keepalive, [this, id, end] { close_end(id, other(end)); });
 }
 
+void Network::controller_dies(bool silent) {
+    std::vector<std::uint64_t> open;
+    for (const auto& [id, session] : sessions_) {
+        if (session.open[index(End::Controller)]) open.push_back(id);
+    }
+    for (const std::uint64_t id : open) {
+        if (silent) vanish(id, End::Controller);
+        else close(id, End::Controller, true);
+    }
+}
+
 void Network::reset(std::uint64_t id) {
     Session* session = find(id);
     if (session == nullptr || session->broken) return;

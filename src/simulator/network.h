@@ -67,6 +67,8 @@ public:
     void close(std::uint64_t session, End end, bool abrupt);
     /// This end is gone without a word: the other finds out by keep-alive.
     void vanish(std::uint64_t session, End end);
+    /// The controller's process died; `silent`: its host with it.
+    void controller_dies(bool silent);
     /// Breaks the stream in the middle, for both ends.
     void reset(std::uint64_t session);
     std::size_t sessions() const { return sessions_.size(); }

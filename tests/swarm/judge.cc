@@ -224,7 +224,6 @@ void Referee::stored(const std::vector<simulator::StoredJob>& jobs) {
 }
 
 void Referee::recovered(const core::State& state) {
-    core::check(state);
     check_acknowledged(state);
     for (const auto& [job, end] : ended_) {
         const core::Job* found = state.tables.jobs.find(job.value);

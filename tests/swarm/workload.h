@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,10 @@ public:
         : world_(world), referee_(referee), random_(seed), behaviours_(behaviours) {}
     /// Spreads `jobs` submits and some actions over `span`.
     void begin(int jobs, Duration span);
-    /// Lets go of every hold and drain, and cancels what could never run.
+    /// Lets go of every hold and drain.
     void finish();
+    /// Cancels what waits though the whole cluster, empty, would not do.
+    void give_up();
     bool content() const { return world_.clients.waiting() == 0; }
 
 private:
@@ -61,7 +64,7 @@ private:
     Prng random_;
     std::map<std::string, Behaviour>& behaviours_;
     std::vector<JobId> known_;     // Acknowledged.
-    std::vector<JobId> hopeless_;  // Could never run.
+    std::set<JobId> given_up_;
     bool finished_ = false;
 };
 
