@@ -9,6 +9,7 @@
 #include "os/cgroups.h"
 #include "os/event_loop.h"
 #include "os/runtime.h"
+#include "os/supervisor_link.h"
 
 namespace muster::os {
 
@@ -22,9 +23,9 @@ struct Context {
     std::string interface;  // That has the node's address; "": not found.
     EventLoop* loop = nullptr;
     WorkerPool* slow = nullptr;
+    Spawner* spawner = nullptr;
     /// Loop's thread only.
     std::function<void(protocol::AgentMessage)> tell;
-    std::function<void(pid_t)> reap;
     std::function<int()> take_port;  // A port that is free on this node, not given to another.
     std::vector<model::Device> devices;
 };

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/prng.h"
@@ -130,7 +130,6 @@ private:
     void adopt_all();
     void tell(protocol::AgentMessage message);
     void after_round();
-    void reap();
     void sweep();
     std::unique_ptr<ports::RuntimeStream> add_stream(std::function<std::shared_ptr<Stream>()> make);
 
@@ -143,8 +142,7 @@ private:
     std::map<TaskKey, std::unique_ptr<Task>> tasks_;
     std::map<std::uint64_t, std::shared_ptr<Stream>> streams_;
     std::uint64_t last_stream_ = 0;
-    std::vector<pid_t> zombies_;
-    EventLoop::Timer reap_timer_ = 0;
+    std::optional<Spawner> spawner_;
 };
 
 /// What the caller holds of a stream that lives on the loop.
@@ -199,10 +197,11 @@ Status NodeRuntime::open() {
     } else {
         context_.cgroups = Cgroups::probe(options.cgroup_root, "muster-" + options.node_name);
     }
+    spawner_.emplace(options.supervisor);
     context_.loop = &loop_;
     context_.slow = &slow_;
     context_.tell = [this](protocol::AgentMessage message) { tell(std::move(message)); };
-    context_.reap = [this](pid_t pid) { zombies_.push_back(pid); };
+    context_.spawner = &*spawner_;
     context_.take_port = [this] { return ports_.take(); };
     loop_.after_each_round([this] { after_round(); });
     adopt_all();
@@ -273,21 +272,11 @@ void NodeRuntime::tell(protocol::AgentMessage message) {
 }
 
 void NodeRuntime::after_round() {
-    if (!zombies_.empty() && reap_timer_ == 0) reap();
     std::erase_if(streams_, [](const auto& entry) { return entry.second && entry.second->over(); });
     if (!sink_ || waiting_.empty()) return;
     std::vector<protocol::AgentMessage> messages;
     messages.swap(waiting_);
     for (protocol::AgentMessage& message : messages) sink_(std::move(message));
-}
-
-void NodeRuntime::reap() {
-    reap_timer_ = 0;
-    std::erase_if(zombies_, [](pid_t pid) {
-        const pid_t done = ::waitpid(pid, nullptr, WNOHANG);
-        return done == pid || (done < 0 && errno == ECHILD);
-    });
-    if (!zombies_.empty()) reap_timer_ = loop_.after(20, [this] { reap(); });
 }
 
 void NodeRuntime::sweep() {

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/task_files.h"
@@ -83,10 +84,21 @@ Result<Fd> connect_supervisor(int folder) {
     return socket;
 }
 
-Result<StartedSupervisor> start_supervisor(const std::string& program, const std::string& folder) {
+Spawner::~Spawner() {
+    close();
+}
+
+void Spawner::close() {
+    socket_.reset();  // It ends by this.
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+}
+
+Status Spawner::open() {
+    close();
     int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-        return system_error("make a socket for", folder);
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return system_error("make a socket for", program_);
     Fd ours(ends[0]), theirs(ends[1]);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -94,6 +106,7 @@ Result<StartedSupervisor> start_supervisor(const std::string& program, const std
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
     ::posix_spawn_file_actions_adddup2(&actions, 0, 1);
     ::posix_spawn_file_actions_adddup2(&actions, 0, 2);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, 4);
     posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
     sigset_t none, all;
@@ -103,15 +116,44 @@ Result<StartedSupervisor> start_supervisor(const std::string& program, const std
     ::posix_spawnattr_setsigdefault(&attributes, &all);
     ::posix_spawnattr_setflags(&attributes,
                                POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-    char* argv[] = {const_cast<char*>(program.c_str()), const_cast<char*>(folder.c_str()), nullptr};
+    char option[] = "--spawn";
+    char* argv[] = {program_.data(), option, nullptr};
     char* environment[] = {nullptr};
     pid_t pid = -1;
     const int failed =
-        ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv, environment);
+        ::posix_spawn(&pid, program_.c_str(), &actions, &attributes, argv, environment);
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) return system_error("start", program, failed);
-    return StartedSupervisor{.socket = std::move(ours), .pid = pid};
+    if (failed != 0) return system_error("start", program_, failed);
+    pid_ = pid;
+    socket_ = std::move(ours);
+    return Ok{};
+}
+
+Result<Fd> Spawner::start(const std::string& folder) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return system_error("make a socket for", folder);
+    Fd ours(ends[0]), theirs(ends[1]);
+    iovec part{const_cast<char*>(folder.data()), folder.size()};
+    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int attached = theirs.get();
+    std::memcpy(CMSG_DATA(header), &attached, sizeof attached);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        if (!socket_) MUSTER_TRY(open());
+        if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return ours;
+        socket_.reset();
+    }
+    return system_error("reach the spawner", program_);
 }
 
 bool supervisor_gone(int folder) {

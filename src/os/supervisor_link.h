@@ -36,12 +36,26 @@ private:
 
 /// To the supervisor of the task in `folder` (a descriptor of it).
 Result<Fd> connect_supervisor(int folder);
-struct StartedSupervisor {
-    Fd socket;
-    pid_t pid = -1;  // To be waited for.
+/// Starts supervisors through one `muster-task --spawn`, which it starts (again) when needed. They
+/// have sessions of their own and none of our descriptors.
+class Spawner {
+public:
+    explicit Spawner(std::string program) : program_(std::move(program)) {}
+    ~Spawner();
+    Spawner(const Spawner&) = delete;
+    Spawner& operator=(const Spawner&) = delete;
+
+    /// The connection to the supervisor of the task in `folder`.
+    Result<Fd> start(const std::string& folder);
+
+private:
+    Status open();
+    void close();
+
+    std::string program_;
+    Fd socket_;
+    pid_t pid_ = -1;
 };
-/// Starts `program` on `folder`; it has a session of its own and none of our descriptors.
-Result<StartedSupervisor> start_supervisor(const std::string& program, const std::string& folder);
 /// No process holds the launch file's lock.
 bool supervisor_gone(int folder);
 

@@ -147,10 +147,9 @@ Status Task::launch_prepared(Prepared& prepared) {
     checkpoint_step_ = prepared.checkpoint_step;
     MUSTER_TRY(open_socket(prepared.user.uid));
     MUSTER_TRY(write(files::kLaunch, encode(prepared.launch)));
-    MUSTER_LET(started, start_supervisor(context_.options.supervisor, folder_));
-    supervisor_ = started.pid;
+    MUSTER_LET(socket, context_.spawner->start(folder_));
     asked_log_ = 0;
-    connect(std::move(started.socket));
+    connect(std::move(socket));
     if (prepared.checkpoint_step >= 0 && prepared.checkpoint_step != order_.checkpoint_step)
         context_.tell(protocol::CheckpointDone{.key = order_.key,
                                                .step = prepared.checkpoint_step,
@@ -361,7 +360,6 @@ void Task::take_end() {
     if (!rule_line_.empty()) match_rules("\n");  // A last line without an end is one too.
     socket_.reset();
     link_.reset();
-    if (supervisor_ > 0) context_.reap(std::exchange(supervisor_, -1));
     set_state(TaskState::Ended);
     auto watches = std::exchange(watches_, {});
     for (auto& [id, watch] : watches) watch.then();

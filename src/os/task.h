@@ -111,7 +111,6 @@ private:
     Told told_;
     std::optional<std::pair<model::Cause, Duration>> stop_wanted_;  // Before there is a supervisor.
     std::unique_ptr<SupervisorLink> link_;
-    pid_t supervisor_ = -1;
     EventLoop::Timer retry_ = 0;
     bool preparing_ = false;
     int port_ = 0;

@@ -19,18 +19,17 @@ namespace {
 
 constexpr std::size_t kSecretMax = 64 * 1024;
 
-/// What the child tells before it gives up; fixed size, one write.
-struct Failure {
-    int error = 0;
-    int users_fault = 0;
-    char what[240] = {};
-};
-
+/// What the child does between vfork and exec. It lives in the supervisor's memory, which the child
+/// shares until then: what it allocates there the supervisor frees, and failure() is simply read.
 class Child {
 public:
-    Child(const SpawnAsk& ask, int tell) : ask_(ask), launch_(ask.launch), tell_(tell) {}
+    explicit Child(const SpawnAsk& ask) : ask_(ask), launch_(ask.launch) {}
 
-    [[noreturn]] void run() {
+    int error() const { return error_; }
+    bool users_fault() const { return users_fault_; }
+    const std::string& what() const { return what_; }
+
+    [[noreturn, gnu::noinline]] void run() {
         ::setsid();
         join_groups();
         stdio();
@@ -53,12 +52,9 @@ public:
 private:
     [[noreturn]] void fail(int error, std::string_view what, std::string_view name,
                            bool users_fault) {
-        Failure failure{.error = error, .users_fault = users_fault};
-        std::size_t at = 0;
-        for (const std::string_view part : {what, name})
-            for (const char c : part)
-                if (at + 1 < sizeof failure.what) failure.what[at++] = c;
-        [[maybe_unused]] const ssize_t n = ::write(tell_, &failure, sizeof failure);
+        error_ = error;
+        users_fault_ = users_fault;
+        what_.assign(what).append(name);
         ::_exit(127);
     }
 
@@ -133,21 +129,22 @@ private:
         if (launch_.container) return;
         for (const std::string& secret : launch_.secrets) {
             const std::size_t equal = secret.find('=');
-            const std::string file = secret.substr(equal + 1);
-            const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+            const char* file = secret.c_str() + equal + 1;
+            const int fd = ::open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
             if (fd < 0) fail(errno, "cannot read secret file ", file, true);
-            std::string value(kSecretMax + 1, '\0');
-            std::size_t size = 0;
+            std::string value = secret.substr(0, equal + 1);
+            std::size_t size = value.size();
+            value.resize(size + kSecretMax + 1);
             ssize_t n = 0;
             while ((n = ::read(fd, value.data() + size, value.size() - size)) > 0)
                 size += static_cast<std::size_t>(n);
             if (n < 0) fail(errno, "cannot read secret file ", file, true);
-            if (size > kSecretMax) fail(EFBIG, "secret file over 64 KiB: ", file, true);
+            if (size == value.size()) fail(EFBIG, "secret file over 64 KiB: ", file, true);
             ::close(fd);
             value.resize(size);
             while (!value.empty() && (value.back() == '\n' || value.back() == '\r'))
                 value.pop_back();
-            set(secret.substr(0, equal + 1) + value);
+            set(std::move(value));
         }
     }
 
@@ -158,75 +155,62 @@ private:
     }
 
     [[noreturn]] void execute() {
-        std::vector<char*> argv, env;
-        for (const std::string& word : ask_.argv) argv.push_back(const_cast<char*>(word.c_str()));
-        for (const std::string& word : env_) env.push_back(const_cast<char*>(word.c_str()));
-        argv.push_back(nullptr);
-        env.push_back(nullptr);
+        for (const std::string& word : ask_.argv) argv_.push_back(const_cast<char*>(word.c_str()));
+        for (const std::string& word : env_) envp_.push_back(const_cast<char*>(word.c_str()));
+        argv_.push_back(nullptr);
+        envp_.push_back(nullptr);
         const std::string& program = ask_.argv.front();
         int error = ENOENT;
-        std::string last = program;
+        last_ = program;
         if (program.find('/') != std::string::npos) {
-            ::execve(program.c_str(), argv.data(), env.data());
+            ::execve(program.c_str(), argv_.data(), envp_.data());
             error = errno;
         } else {
             std::string_view path = path_variable();
             while (!path.empty()) {
                 const std::size_t end = path.find(':');
-                std::string candidate(path.substr(0, end));
+                candidate_.assign(path.substr(0, end));
                 path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
-                if (candidate.empty()) candidate = ".";
-                candidate.append("/").append(program);
-                ::execve(candidate.c_str(), argv.data(), env.data());
+                if (candidate_.empty()) candidate_.push_back('.');
+                candidate_.append("/").append(program);
+                ::execve(candidate_.c_str(), argv_.data(), envp_.data());
                 if (errno == ENOENT || errno == ENOTDIR) continue;
                 error = errno;
-                last = candidate;
+                last_ = candidate_;
             }
         }
         if (error == ENOEXEC) {  // A script that does not say of which shell.
             static char shell[] = "/bin/sh";
-            argv.front() = last.data();
-            argv.insert(argv.begin(), shell);
-            ::execve(shell, argv.data(), env.data());
+            argv_.front() = last_.data();
+            argv_.insert(argv_.begin(), shell);
+            ::execve(shell, argv_.data(), envp_.data());
         }
         fail(error, "cannot run ", program, true);
     }
 
     const SpawnAsk& ask_;
     const Launch& launch_;
-    int tell_;
     std::vector<std::string> env_;
+    std::vector<char*> argv_, envp_;
+    int error_ = 0;
+    bool users_fault_ = false;
+    std::string what_, last_, candidate_;
 };
 
 }  // namespace
 
 Spawned spawn(const SpawnAsk& ask) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return {.error = std::string("cannot make a pipe: ") + std::strerror(errno)};
-    const pid_t pid = ::fork();
-    if (pid == 0) Child(ask, ends[1]).run();
-    const int fork_error = errno;
-    ::close(ends[1]);
-    Spawned spawned{.pid = pid};
-    Failure failure;
-    if (pid < 0) {
-        spawned.error = std::string("cannot fork: ") + std::strerror(fork_error);
-    } else {
-        ssize_t n = 0;
-        do n = ::read(ends[0], &failure, sizeof failure);
-        while (n < 0 && errno == EINTR);
-        if (n == static_cast<ssize_t>(sizeof failure)) {
-            spawned.error = std::string(failure.what) + ": " + std::strerror(failure.error);
-            spawned.users_fault = failure.users_fault != 0;
-            int status = 0;
-            while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-            }
-            spawned.pid = -1;
-        }
+    Child child(ask);
+    // Not fork: half of a short task's cost would be copied page tables and their faults.
+    const pid_t pid = ::vfork();
+    if (pid == 0) child.run();
+    if (pid < 0) return {.error = std::string("cannot fork: ") + std::strerror(errno)};
+    if (child.error() == 0) return {.pid = pid};
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    ::close(ends[0]);
-    return spawned;
+    return {.error = child.what() + ": " + std::strerror(child.error()),
+            .users_fault = child.users_fault()};
 }
 
 }  // namespace muster::os

@@ -127,7 +127,11 @@ private:
     std::int64_t children_cpu_ms_ = 0;
 };
 
-/// main() of muster-task: `muster-task FOLDER`, with the agent's connection as descriptor 3.
+/// `muster-task FOLDER`, with the agent's connection as descriptor 3.
 int supervise(const char* folder, int agent);
+/// `muster-task --spawn`: descriptor 3 is a SOCK_SEQPACKET socket to the agent. Each packet is a
+/// folder, with that task's agent connection attached; a supervisor is forked for it. Starting one
+/// this way costs a fraction of an exec. Ends with the agent; the supervisors stay.
+int spawn_supervisors(int agent);
 
 }  // namespace muster::os
