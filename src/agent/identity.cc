@@ -18,7 +18,9 @@ constexpr const char* kKey = "node.key";
 constexpr const char* kCa = "ca.crt";
 constexpr const char* kController = "controller";
 
-Status store(const std::string& state_dir, const Identity& identity) {
+}  // namespace
+
+Status save_identity(const std::string& state_dir, const Identity& identity) {
     const std::string folder = state_dir + "/identity";
     MUSTER_TRY(os::make_folders(state_dir, 0711));
     MUSTER_TRY(os::make_folders(folder, 0700));
@@ -35,8 +37,6 @@ Status store(const std::string& state_dir, const Identity& identity) {
             return os::system_error("write", folder + "/" + name, failed);
     return Ok{};
 }
-
-}  // namespace
 
 Result<Identity> load_identity(const std::string& state_dir) {
     const std::string folder = state_dir + "/identity/";
@@ -68,7 +68,7 @@ Result<Identity> join(const std::string& state_dir, const std::string& node_name
                       .tls = {.certificate_pem = answer.certificate_pem,
                               .key_pem = request.key_pem,
                               .ca_pem = answer.ca_pem}};
-    MUSTER_TRY(store(state_dir, identity));
+    MUSTER_TRY(save_identity(state_dir, identity));
     return identity;
 }
 
@@ -80,7 +80,7 @@ Result<Identity> renew(const std::string& state_dir, const Identity& identity) {
     fresh.tls = {.certificate_pem = answer.certificate_pem,
                  .key_pem = request.key_pem,
                  .ca_pem = answer.ca_pem};
-    MUSTER_TRY(store(state_dir, fresh));
+    MUSTER_TRY(save_identity(state_dir, fresh));
     return fresh;
 }
 

@@ -18,6 +18,8 @@ struct Identity {
 
 /// From the state folder; NotFound before the first join.
 Result<Identity> load_identity(const std::string& state_dir);
+/// Stores an identity made elsewhere (`muster up`), in place of any other.
+Status save_identity(const std::string& state_dir, const Identity& identity);
 /// Asks the controller that the token names for a certificate and stores it. Blocks.
 Result<Identity> join(const std::string& state_dir, const std::string& node_name,
                       const std::string& token);

@@ -136,6 +136,16 @@ public:
         return authority_->issue_node(name, wall_now());
     }
 
+    bool node_ready(const std::string& name) const override {
+        bool ready = false;
+        const auto view = loop_->view();
+        view->nodes.for_each([&](std::uint64_t id, const core::Node& node) {
+            const core::NodeLive* live = view->node_live.find(id);
+            if (node.facts && node.facts->name == name && live != nullptr) ready = live->health == model::NodeHealth::Ready;
+        });
+        return ready;
+    }
+
     void reload(const Config& config) override {
         loop_->post(core::SettingsChanged{config.settings});
     }

@@ -29,6 +29,8 @@ public:
     virtual std::uint16_t agent_port() const = 0;  // 0: off.
     /// For the agent of this machine: its certificate, without a token.
     virtual Result<net::LinkTls> admit_local_node(const std::string& name) = 0;
+    /// In the published view.
+    virtual bool node_ready(const std::string& name) const = 0;
     virtual void reload(const Config& config) = 0;  // The live fields.
 };
 

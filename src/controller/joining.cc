@@ -32,7 +32,8 @@ Result<std::uint64_t> token_of(const core::View& view, const net::JoinAsk& ask, 
             found = Error{
                 Code::Denied,
                 token.uses_left == 0 ? "the join token is used up" : "the join token has expired",
-                "", "make a new one on the controller: muster token create --join", errors::kJoinRefused};
+                "", "make a new one on the controller: muster token create --join",
+                errors::kJoinRefused};
         } else if (!token.user.empty() && token.user != ask.node_name) {
             found = Error{Code::Denied,
                           "the join token is for node " + token.user + ", not " + ask.node_name, "",
@@ -42,6 +43,21 @@ Result<std::uint64_t> token_of(const core::View& view, const net::JoinAsk& ask, 
         }
     });
     return found;
+}
+
+/// A name that is bound to a certificate is given anew only to a token made for that very name.
+Status may_take(const core::View& view, std::uint64_t token, const std::string& name) {
+    Status answer = Ok{};
+    view.nodes.for_each([&](std::uint64_t, const core::Node& node) {
+        if (node.forgotten || node.certificate.empty() || node.facts->name != name) return;
+        if (view.tokens.at(token).user == name) return;
+        answer = Error{Code::Denied,
+                       "node name " + name + " is taken: it is bound to another certificate", "",
+                       "muster token create --join --node " + name +
+                           " (a token for that name), or muster node forget " + name,
+                       errors::kNameTaken};
+    });
+    return answer;
 }
 
 Result<net::JoinAnswer> sign(const Authority& authority, const net::JoinAsk& ask, Time now) {
@@ -62,6 +78,8 @@ void answer_join(Loop& loop, const Authority& authority, net::JoinAsk ask, net::
     if (ask.renewal) return reply(sign(authority, ask, now));
     const auto token = token_of(*loop.view(), ask, now);
     if (!token) return reply(token.error());
+    if (const Status free = may_take(*loop.view(), *token, ask.node_name); !free)
+        return reply(free.error());
     core::NodeJoined joined{*token, ask.node_name, ask.node_name};
     loop.post(std::move(joined), [&authority, ask = std::move(ask), reply = std::move(reply),
                                   now](Result<Answered> done) {

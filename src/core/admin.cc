@@ -141,10 +141,20 @@ Status Stepper::operator()(const RevokeToken& event) {
     return Ok{};
 }
 
+void Stepper::use_up(Token token) {
+    if (token.uses_left > 0) --token.uses_left;
+    if (token.uses_left == 0)
+        record(TokenDropped{token.id});
+    else
+        record(TokenPut{std::move(token)});
+}
+
 Status Stepper::operator()(const NodeJoined& event) {
     const Token* found = tables_.tokens.find(event.token);
-    const bool good = found != nullptr && found->kind == TokenKind::Join && found->uses_left != 0 &&
-                      at_ < found->expires && (found->user.empty() || found->user == event.name);
+    // Token 0: the controller itself admits a node of its own machine.
+    const bool own = event.token == 0;
+    const bool good = own || (found != nullptr && found->kind == TokenKind::Join && found->uses_left != 0 &&
+                      at_ < found->expires && (found->user.empty() || found->user == event.name));
     if (!good)
         return Error{.code = Code::Denied,
                      .message = "join token " + std::to_string(event.token) +
@@ -154,12 +164,7 @@ Status Stepper::operator()(const NodeJoined& event) {
                      .number = errors::kJoinRefused};
     if (event.name.empty() || event.certificate.empty())
         return Error{.code = Code::Invalid, .message = "join: name or certificate is missing"};
-    Token token = *found;
-    if (token.uses_left > 0) --token.uses_left;
-    if (token.uses_left == 0)
-        record(TokenDropped{token.id});
-    else
-        record(TokenPut{std::move(token)});
+    if (!own) use_up(*found);
     NodeId id;
     if (const auto known = find_node(state_, event.name)) {
         id = *known;

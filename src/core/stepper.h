@@ -65,6 +65,7 @@ private:
     }
     void put_job(Job job, JobExtra extra);
     void drop_unused(SpecId spec, ShapeId shape);
+    void use_up(Token token);
 
     // notices.cc
     void tell_job(std::string_view type, const Job& job, std::string_view message = {},
