@@ -46,7 +46,11 @@ namespace verbs {
 int attach(App& app, const Invocation& invocation) {
     const auto rank = parse_integer(invocation.value_or("rank", "0"), 0, 1 << 20);
     if (!rank) return app.fail(rank.error()), exit_codes::kUsage;
-    return attach_to(app, invocation.argument(0), *rank, true);
+    const auto client = app.client();
+    if (!client) return failed(app, client.error());
+    const auto job = (*client)->get(target("/v1/jobs/", invocation.argument(0), "?fields=spec"));
+    if (!job) return failed(app, job.error());
+    return attach_to(app, invocation.argument(0), *rank, job->root()["spec"]["pty"].truth());
 }
 
 int exec(App& app, const Invocation& invocation) {

@@ -113,6 +113,12 @@ Error error_of_reply(int status, std::string_view content_type, const std::strin
     error.cause = problem["cause"].text();
     error.fix = problem["fix"].text();
     error.number = parse_error_number(problem["code"].text());
+    for (Json each = problem["errors"].first(); each.exists(); each = each.next()) {
+        const std::string pointer = each["pointer"].text();
+        error.cause += (error.cause.empty() ? "" : "\n") + (pointer.empty() ? "" : pointer + ": ") +
+                       each["detail"].text();
+    }
+
     if (error.number == errors::kInternal && problem["request_id"].is_string())
         error.cause +=
             (error.cause.empty() ? "request " : "; request ") + problem["request_id"].text();

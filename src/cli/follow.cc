@@ -206,7 +206,7 @@ public:
 private:
     bool over() const {
         if (!ended_) return false;
-        if (!options_.logs || log_attempts_ <= logs_ended_) return true;
+        if (!options_.logs || log_attempt_ < 0 || log_ended_ == log_attempt_) return true;
         return app_.now() > drain_until_;
     }
     int leave() {
@@ -235,8 +235,8 @@ private:
             update(job_view(whole->root()));
     }
     void take(LogNews& news) { panel_.print(printer_.take(news.rank, news.text)); }
-    void take(LogEnd&) {
-        ++logs_ended_;
+    void take(LogEnd& end) {
+        log_ended_ = std::max(log_ended_, end.attempt);
         panel_.print(printer_.rest());
     }
     void take(Told& told) { tell(told.line, Tone::Dim); }
@@ -262,10 +262,11 @@ private:
                  Tone::Dim);
         const bool started =
             !job_.node_names.empty() && !has_ended(job_.state) && job_.state != "pending";
-        const bool missed = has_ended(job_.state) && log_attempts_ == 0;
-        if (options_.logs && job_.attempt > log_attempt_ && (started || missed)) {
+        const bool missed = has_ended(job_.state) && log_attempt_ < 0;
+        if (options_.logs && job_.array.empty() && job_.attempt > log_attempt_ &&
+            (started || missed)) {
             log_attempt_ = job_.attempt;
-            ++log_attempts_;
+
             printer_.set_ranks(static_cast<std::size_t>(std::max<std::int64_t>(job_.nodes, 1)));
             readers_.read_logs(log_attempt_);
         }
@@ -354,7 +355,9 @@ private:
         std::vector<std::string> lines;
         lines.push_back(header_line(job_, app_.now(), color));
         const std::string progress = progress_line(job_, pace_.steps_per_s(), width, color);
-        if (!progress.empty()) {
+        if (!job_.array.empty()) {
+            lines.push_back(job_.array);
+        } else if (!progress.empty()) {
             lines.push_back(progress);
         } else if (!job_.reason.empty()) {
             lines.push_back(paint(fit(printable(job_.reason), width), Tone::Dim, color));
@@ -378,9 +381,9 @@ private:
     Pace pace_;
     std::optional<Error> broken_;
     bool ended_ = false, gone_ = false;
-    std::int64_t log_attempt_ = -1, said_step_ = -1;
+    std::int64_t log_attempt_ = -1, log_ended_ = -1, said_step_ = -1;
     std::int64_t before_lost_ = 0, before_repeated_ = 0;
-    int log_attempts_ = 0, logs_ended_ = 0;
+
     Time said_at_, drain_until_;
     int interrupt_fd_;
     Readers readers_;  // Last: its threads end before anything they touch does.

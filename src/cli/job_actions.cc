@@ -140,8 +140,7 @@ int wait(App& app, const Invocation& invocation) {
                 // A controller that restarts is waited for: the job goes on.
                 if (!is_away(answer.error())) {
                     app.fail(answer.error());
-                    return answer.error().code == Code::NotFound ? exit_codes::kNotFound
-                                                                 : exit_codes::kMusterFailed;
+                    return exit_codes::kMusterFailed;
                 }
                 if (!std::exchange(away, true))
                     app.note("muster: the controller is away; waiting for it");

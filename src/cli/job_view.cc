@@ -33,6 +33,16 @@ std::optional<std::int64_t> maybe(const Json& value) {
     return value.is_number() ? std::optional(value.integer()) : std::nullopt;
 }
 
+std::string array_words(const Json& array) {
+    if (!array["count"].is_number()) return "";
+    std::string out;
+    for (const char* name : {"waiting", "live", "succeeded", "failed", "cancelled"}) {
+        const std::int64_t count = array[name].integer();
+        if (count > 0) out += (out.empty() ? "" : ", ") + grouped(count) + " " + name;
+    }
+    return counted(array["count"].integer(), "element") + (out.empty() ? "" : ": ") + out;
+}
+
 RankView rank_of(const Json& rank) {
     return {.rank = rank["rank"].integer(),
             .node = rank["node"].text(),
@@ -95,7 +105,7 @@ std::string hosts(const std::vector<std::string>& names) {
 const char* const kJobViewFields =
     "id,name,user,queue,state,cause,reason,code,gpus_per_node,message,held,priority,nodes,gpus,"
     "attempt,restarts,faults,lost_ms,steps_repeated,run_ms,wait_ms,attempts_total,submitted,since,"
-    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,ranks,attempts";
+    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,ranks,attempts,array";
 
 JobView job_view(const Json& job) {
     JobView view{.id = job["id"].text(),
@@ -108,6 +118,7 @@ JobView job_view(const Json& job) {
                  .code = job["code"].text(),
                  .gpus_per_node = job["gpus_per_node"].text(),
                  .message = job["message"].text(),
+                 .array = array_words(job["array"]),
                  .held = job["held"].truth(),
                  .priority = job["priority"].integer(50),
                  .nodes = job["nodes"].integer(1),

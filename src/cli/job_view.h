@@ -38,6 +38,7 @@ struct AttemptView {
 
 struct JobView {
     std::string id, name, user, queue, state, cause, reason, code, gpus_per_node, message;
+    std::string array;  // "8 elements: 3 waiting, 5 live"; "" if it is none.
     bool held = false;
     std::int64_t priority = 50, nodes = 1, gpus = 0, attempt = 0, restarts = 0, faults = 0;
     std::int64_t lost_ms = 0, steps_repeated = 0, run_ms = 0, wait_ms = 0, attempts_total = 0;

@@ -90,12 +90,18 @@ int compare_values(const Json& a, const Json& b) {
     return a.text().compare(b.text());
 }
 
+/// The field that --sort names, by its own name or its column's.
+std::string sort_path(std::string_view key, std::span<const Column> columns) {
+    if (key.starts_with('-')) key.remove_prefix(1);
+    for (const Column& column : columns)
+        if (lower(column.head) == lower(key)) return column.fields.front();
+    return std::string(key);
+}
+
 void sort_items(std::vector<Json>& items, std::string_view key, std::span<const Column> columns) {
     if (key.empty()) return;
     const bool down = key.starts_with('-');
-    std::string path(key.substr(down ? 1 : 0));
-    for (const Column& column : columns)
-        if (lower(column.head) == lower(path)) path = column.fields.front();
+    const std::string path = sort_path(key, columns);
     std::stable_sort(items.begin(), items.end(), [&](const Json& a, const Json& b) {
         const Json left = a.path(path), right = b.path(path);
         const int order = compare_values(left, right);
@@ -207,12 +213,7 @@ std::string fields_asked(const OutputForm& form, const Listing& listing) {
     } else {
         return "";
     }
-    if (!form.sort.empty()) {
-        std::string path = form.sort.substr(form.sort.starts_with('-') ? 1 : 0);
-        for (const Column& column : listing.columns)
-            if (lower(column.head) == lower(path)) path = column.fields.front();
-        add_once(fields, root_of(path));
-    }
+    if (!form.sort.empty()) add_once(fields, root_of(sort_path(form.sort, listing.columns)));
     return join(fields, ",");
 }
 
@@ -220,14 +221,9 @@ int show_table(App& app, Client& client, const OutputForm& form, const Listing& 
     const bool wide = form.form == Form::Wide;
     ListTable list(listing.columns, wide, app.now());
     const bool rows = listing.has_rows && form.sort.empty();
-    std::vector<std::string> roots;
-    for (const std::string& field : list.fields()) add_once(roots, root_of(field));
-    if (!form.sort.empty()) {
-        std::string path = form.sort.substr(form.sort.starts_with('-') ? 1 : 0);
-        for (const Column& column : listing.columns)
-            if (lower(column.head) == lower(path)) path = column.fields.front();
-        add_once(roots, root_of(path));
-    }
+    std::vector<std::string> roots = root_fields(list.fields());
+
+    if (!form.sort.empty()) add_once(roots, root_of(sort_path(form.sort, listing.columns)));
     auto pages = fetch(client, listing, listing.has_fields ? join(roots, ",") : "", rows);
     if (!pages) return app.fail(pages.error());
     sort_items(pages->items, form.sort, listing.columns);
@@ -317,6 +313,12 @@ std::vector<Flag> list_flags(bool watch) {
                          "go on: redraw in a terminal, append lines when piped, one event a line "
                          "with -o ndjson"});
     return flags;
+}
+
+std::vector<std::string> root_fields(const std::vector<std::string>& paths) {
+    std::vector<std::string> roots;
+    for (const std::string& path : paths) add_once(roots, root_of(path));
+    return roots;
 }
 
 ListTable::ListTable(std::span<const Column> columns, bool wide, Time now)

@@ -75,6 +75,9 @@ int watch_list(App& app, const OutputForm& form, const Listing& listing);
 int show_object(App& app, const OutputForm& form, const Json& object,
                 std::span<const Column> columns, std::string_view name_field);
 
+/// The members of the answer that paths ("progress.step") begin with, each once.
+std::vector<std::string> root_fields(const std::vector<std::string>& paths);
+
 /// What both lists and watches build a table from.
 class ListTable {
 public:

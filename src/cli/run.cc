@@ -159,25 +159,25 @@ int run(App& app, const Invocation& invocation) {
     const auto form = output_form(app, invocation);
     if (!form) return app.fail(form.error()), exit_codes::kUsage;
     auto source = source_of(app, invocation);
-    if (!source) return app.fail(source.error());
+    // Whoever waits for the job's own code must be able to tell it from ours.
+    const auto failed = [&](int code) { return stays ? exit_codes::kMusterFailed : code; };
+    if (!source) return failed(app.fail(source.error()));
+
     const auto parsed =
         spec::parse_job(source->text, source->flags, invocation.rest, source->options);
     if (const auto* problems = std::get_if<spec::Problems>(&parsed))
-        return fail_with_problems(app, *problems);
+        return failed(fail_with_problems(app, *problems));
     const auto& job = std::get<model::JobSpec>(parsed);
     const std::string body = spec::to_json(job);
     const auto client = app.client();
-    if (!client) return app.fail(client.error());
+    if (!client) return failed(app.fail(client.error()));
     if (invocation.has("dry-run")) return dry_run(app, **client, *form, body);
     const std::string key = invocation.value_or("idempotency-key", fresh_key());
     const auto reply = (*client)->call({.method = "POST",
                                         .target = "/v1/jobs",
                                         .headers = {{"Idempotency-Key", key}},
                                         .body = body});
-    if (!reply) {
-        const int code = app.fail(reply.error());
-        return stays ? exit_codes::kMusterFailed : code;
-    }
+    if (!reply) return failed(app.fail(reply.error()));
     const auto answer = JsonDocument::parse(reply->body);
     if (!answer) return app.fail(answer.error());
     const Json made = answer->root();

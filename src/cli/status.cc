@@ -160,16 +160,14 @@ std::string devices_of(const Json& job) {
     return out;
 }
 
-std::string array_line(const Json& array) {
-    if (!array["count"].exists()) {
-        std::string values;
-        for (const auto& [name, value] : array["values"].members())
-            values += " " + name + "=" + value.text();
-        return "element " + array["index"].text() + " of job " + array["job"].text() +
-               (values.empty() ? "" : ":" + values);
-    }
-    return grouped(array["count"].integer()) + " elements: " +
-           count_list(array, {"waiting", "live", "succeeded", "failed", "cancelled"});
+/// Where an element stands in its array.
+std::string element_line(const Json& array) {
+    if (!array.is_object() || array["count"].exists()) return "";
+    std::string values;
+    for (const auto& [name, value] : array["values"].members())
+        values += " " + name + "=" + value.text();
+    return "element " + array["index"].text() + " of job " + array["job"].text() +
+           (values.empty() ? "" : ":" + values);
 }
 
 int job_status(App& app, const OutputForm& form, const std::string& id) {
@@ -192,7 +190,7 @@ int job_status(App& app, const OutputForm& form, const std::string& id) {
     if (job.expected_start.ms != 0)
         line("expected", "start about " + clock_text(job.expected_start, app.now()));
     if (has_ended(job.state)) line("ended", printable(end_text(job)));
-    if (row["array"].is_object()) line("array", array_line(row["array"]));
+    line("array", job.array.empty() ? element_line(row["array"]) : job.array);
     line("nodes", host_list(job.node_names));
     line("progress", progress_line(job, 0, width - 14, color));
     if (job.checkpoint_step >= 0)

@@ -192,6 +192,13 @@ int watch_list(App& app, const OutputForm& form, const Listing& listing) {
     if (!client) return app.fail(client.error());
     Query query;
     for (const auto& [name, value] : listing.query) query.add(name, value);
+    if (listing.has_fields && form.is_table()) {
+        std::string fields;
+        for (const std::string& root :
+             root_fields(ListTable(listing.columns, form.form == Form::Wide, app.now()).fields()))
+            fields += (fields.empty() ? "" : ",") + root;
+        query.add("fields", fields);
+    }
     query.add("watch", "1");
     EventStream stream(**client, {.target = listing.path + query.text()});
     return Watch(app, form, listing, std::move(stream)).run();
