@@ -188,6 +188,8 @@ void read_parallel(Normaliser& n, const Value& v);
 /// "train" of "python3 train.py --lr 3e-4"; "job" if the command names nothing.
 std::string name_of_command(std::string_view run);
 bool is_variable_name(std::string_view name);
+/// Why `pattern` is not an ECMAScript regular expression of a bearable size; "" if it is one.
+std::string pattern_error(const std::string& pattern);
 /// At most 60 bytes of it, cut between characters.
 std::string shorten(std::string_view text);
 
