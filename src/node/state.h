@@ -46,6 +46,7 @@ struct State {
     model::NodeFacts facts;
     protocol::LeaseRules rules;
     protocol::Term term = 0;     // The greatest heard of; orders of smaller ones are refused.
+    Time term_since;             // When `term` was first obeyed here; 0: ever since the start.
     bool open = false;           // There is a link; Hello was its first message.
     bool linked = false;         // A Welcome came on the present link.
     bool ever_linked = false;    // Since this agent started.

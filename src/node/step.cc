@@ -149,6 +149,7 @@ bool Stepper::obey(protocol::Term term) {
         step_.commands.push_back(DropLink{reason});
         return false;
     }
+    if (term > state_.term && state_.term != 0) state_.term_since = at_;
     state_.term = term;
     return true;
 }
@@ -416,7 +417,13 @@ Time next_wake(const State& state) {
 }
 
 protocol::PeerWord word_for_peer(const State& state, Time now) {
-    return {.has_controller = state.granted && now < state.lease_until};
+    if (!state.granted || now >= state.lease_until) return {.has_controller = false};
+    // A new leader counts silence from its own beginning: one that lived for a moment only, in a
+    // loop of crashes perhaps, has replaced nothing, and the asker has time to find it.
+    const Time heard = state.lease_until - state.rules.fence;
+    const bool newcomer =
+        state.term_since.ms != 0 && heard - state.term_since < state.rules.suspect;
+    return {.has_controller = !newcomer};
 }
 
 }  // namespace muster::node

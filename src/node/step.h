@@ -108,7 +108,7 @@ struct Step {
 Step step(State& state, const Input& input);
 /// When step() wants a Tick; kNever: not before the next event.
 Time next_wake(const State& state);
-/// What this agent answers a peer that asks.
+/// What this agent answers a peer that asks: its lease is live, and its leader is no newcomer.
 protocol::PeerWord word_for_peer(const State& state, Time now);
 
 }  // namespace muster::node

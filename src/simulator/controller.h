@@ -86,6 +86,7 @@ public:
     scheduler::Blocked feasible(const scheduler::Shape& shape) const {
         return index_->feasible(shape);
     }
+    scheduler::Blocked why(JobId job) const { return index_->why(job, last_); }
     /// Changes wait for a plan, and none is asked for.
     bool planner_forgot() const { return !plan_wanted_ && !planning_ && !unplanned_.empty(); }
 

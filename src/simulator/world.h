@@ -56,6 +56,7 @@ public:
     ModelAgent& host(HostIndex index) { return *hosts_.at(index - 1); }
     HostIndex hosts() const { return static_cast<HostIndex>(hosts_.size()); }  // 1..hosts().
     const std::string& leaf(HostIndex index) const { return leaves_.at(index - 1); }
+    HostIndex find(const std::string& name) const;  // 0: no such host.
     /// Switches everything on.
     void boot();
     /// Of the whole world as it is now.
@@ -74,7 +75,6 @@ private:
                   std::function<void(std::optional<protocol::PeerWord>)> answer) override;
     void agent_stepped(HostIndex host, const node::State& state, const node::Input& input,
                        const node::Step& step) override;
-    HostIndex find(const std::string& name) const;
 
     Judge& judge_;
     std::vector<std::unique_ptr<ModelAgent>> hosts_;

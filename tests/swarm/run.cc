@@ -114,6 +114,14 @@ private:
         }
     }
 
+    std::string reason(std::uint64_t job) const {
+        const scheduler::Blocked why = world_.controller.why({job});
+        return std::to_string(static_cast<int>(why.reason)) + " wants " +
+               std::to_string(why.nodes_wanted) + " fit " + std::to_string(why.nodes_fit) +
+               " busy " + std::to_string(why.nodes_busy) + " unfit " +
+               std::to_string(why.nodes_unfit) + " unusable " + std::to_string(why.nodes_unusable);
+    }
+
     std::string unended() {
         std::string out;
         if (!world_.controller.alive()) return "the controller is down";
@@ -124,7 +132,11 @@ private:
             out += "job " + std::to_string(id) + " state " +
                    std::to_string(static_cast<int>(job.state)) + " epoch " +
                    std::to_string(job.epoch) + (job.held ? " held by " + extra.hold_owner : "") +
-                   " waits for " + std::to_string(extra.waiting_for.size()) + "; ";
+                   " waits for " + std::to_string(extra.waiting_for.size()) +
+                   (job.state == model::JobState::Pending && extra.waiting_for.empty() && !job.held
+                        ? " reason " + reason(id)
+                        : "") +
+                   "; ";
         });
         for (HostIndex host = 1; host <= world_.hosts(); ++host) {
             const simulator::ModelAgent& agent = world_.host(host);

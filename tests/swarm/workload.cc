@@ -339,6 +339,10 @@ void Users::give_up() {
         const scheduler::Blocked why = world_.controller.feasible(tables.shapes.at(job.shape.value));
         if (why.reason == scheduler::Blocked::Reason::NeverFits) hopeless.push_back(job.id);
     });
+    tables.nodes.for_each([&](std::uint64_t, const core::Node& node) {
+        if (node.holds.empty()) return;  // Of launch failures: a person looks at the node.
+        act_on_node(world_.find(node.facts->name), core::NodeAction::Resume);
+    });
     for (const JobId job : hopeless) {
         given_up_.insert(job);
         act_on(job, core::JobAction::Cancel);

@@ -46,7 +46,7 @@ public:
     void begin(int jobs, Duration span);
     /// Lets go of every hold and drain.
     void finish();
-    /// Cancels what waits though the whole cluster, empty, would not do.
+    /// Cancels what waits though the whole cluster, empty, would not do; takes nodes back into use.
     void give_up();
     bool content() const { return world_.clients.waiting() == 0; }
 
