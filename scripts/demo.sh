@@ -67,7 +67,7 @@ pids+=($!)
 for _ in $(seq 200); do "$bin/muster" api GET /v1/health >/dev/null 2>&1 && break; sleep 0.05; done
 token=$("$bin/muster" token create --join --uses 4 -q) || fail "no join token"
 for n in 1 2 3 4; do
-    printf 'name: n%s\nstate_dir: %s/n%s\naddress: %s\nlabels: {leaf: leaf%s}\n' "$n" "$work" "$n" "$(address $((n + 1)))" $(((n + 1) / 2)) >"$work/n$n.yaml"
+    printf 'name: n%s\nstate_dir: %s/n%s\naddress: %s\npeers: %s:0\nlabels: {leaf: leaf%s}\n' "$n" "$work" "$n" "$(address $((n + 1)))" "$(address $((n + 1)))" $(((n + 1) / 2)) >"$work/n$n.yaml"
     on $((n + 1)) "$bin/musterd" agent --config "$work/n$n.yaml" --join "$token" 2>"$work/n$n.log" &
     pids+=($!)
 done

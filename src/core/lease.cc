@@ -17,13 +17,22 @@ constexpr Duration kPeersEvery{60'000};
 
 }  // namespace
 
+/// Named again when the last word is old, or when there were too few to name and now there are
+/// more: until it knows enough of them, an agent cannot tell an outage from being cut off.
+void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant) {
+    const bool due = live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_;
+    if (!due && live.peers_named >= kPeers) return;
+    std::vector<protocol::PeerAddress> peers = peers_of(node);
+    if (!due && peers.size() <= live.peers_named) return;
+    live.peers_at = at_;
+    live.peers_named = static_cast<std::uint32_t>(peers.size());
+    grant.peers = std::move(peers);
+}
+
 void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
     NodeLive live = tables_.node_live.at(node.value);
     protocol::LeaseGrant grant{term(), message.sequence, {}};
-    if (live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_) {
-        live.peers_at = at_;
-        grant.peers = peers_of(node);
-    }
+    name_peers(node, live, grant);
     const bool back = live.health != NodeHealth::Ready;
     if (back) live.since = at_;
     live.health = NodeHealth::Ready;

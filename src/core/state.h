@@ -200,6 +200,7 @@ struct NodeLive {
     Time heard;                 // Last heartbeat, or since when we wait for one.
     Time since;                 // Entered `health`.
     bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
+    std::uint32_t peers_named = 0;  // How many it was told last.
     Time peers_at;              // When it was last told its peers; 0: not on this link.
     /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
     std::vector<protocol::TaskKey> strays;

@@ -73,9 +73,9 @@ class Cluster:
                   **self.controller_options}
         path = self.root / "controller.yaml"
         path.write_text(json.dumps(config))
-        log = open(self.root / "controller.log", "ab")
-        self.controller = subprocess.Popen([BIN / "musterd", "controller", "--config", path], stderr=log, stdout=log,
-                                           stdin=subprocess.DEVNULL)
+        with open(self.root / "controller.log", "ab") as log:
+            self.controller = subprocess.Popen([BIN / "musterd", "controller", "--config", path], stderr=log, stdout=log,
+                                               stdin=subprocess.DEVNULL)
         if wait:
             self.wait_serving()
 
@@ -93,7 +93,8 @@ class Cluster:
         name = f"n{number}"
         folder = self.root / name
         folder.mkdir(exist_ok=True)
-        config = {"name": name, "state_dir": str(folder / "state"), "address": "127.0.0.1", **self.agent_options}
+        config = {"name": name, "state_dir": str(folder / "state"), "address": "127.0.0.1", "peers": "127.0.0.1:0",
+                  **self.agent_options}
         path = folder / "agent.yaml"
         path.write_text(json.dumps(config))
         command = [BIN / "musterd", "agent", "--config", path]
@@ -101,8 +102,8 @@ class Cluster:
             token = self.muster("token", "create", "--join", "-q").strip()
             command += ["--join", token]
             (folder / "joined").touch()
-        log = open(folder / "agent.log", "ab")
-        self.agents[number] = subprocess.Popen(command, stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.env)
+        with open(folder / "agent.log", "ab") as log:
+            self.agents[number] = subprocess.Popen(command, stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.env)
 
     def wait_nodes(self, count):
         def ready():
