@@ -51,6 +51,7 @@ TEST(Fields, EachHasAFlagAHelpAndAnExampleThatWorks) {
         std::string text = std::string(field.name) + ": " + std::string(field.example) + "\n";
         if (field.name != "run") text += "run: x\n";
         if (field.name == "launch") text += "gpus: 1\n";
+        if (field.name == "mounts" || field.name == "shm") text += "image: i\n";
         if (field.name == "parallel") text += "array: 9\n";
         const auto parsed = parse_job(text, ParseOptions{});
         const auto* problems = std::get_if<Problems>(&parsed);
@@ -67,6 +68,7 @@ TEST(Fields, EachExampleAsAFlagIsTheSameAsInAFile) {
         if (example.front() == '"') example = example.substr(1, example.size() - 2);
         std::string text = field.name == "run" ? "" : "run: x\n";
         if (field.name == "launch") text += "gpus: 1\n";
+        if (field.name == "mounts" || field.name == "shm") text += "image: i\n";
         if (field.name == "parallel") text += "array: 9\n";
         const std::vector<FlagText> flags = {{std::string(field.name), example}};
         const auto by_flag = parse_job(text, flags, {}, ParseOptions{});

@@ -86,6 +86,7 @@ void Normaliser::finish() {
     check_times();
     check_names();
     check_array();
+    check_image();
     if (spec.name.empty()) spec.name = name_of_command(spec.roles[0].run);
     if (spec.workdir.empty() && spec.image.empty()) spec.workdir = options.default_workdir;
 }
@@ -182,6 +183,24 @@ void Normaliser::check_array() {
     if (const Value* pty = given("pty"))
         fail(*pty, errors::kJobFieldsConflict,
              "a terminal is for one job; take array or sweep away");
+}
+
+/// Without an image a task sees the host's own file system, which nothing can be put into.
+void Normaliser::check_image() {
+    if (given("image") != nullptr) return;
+    if (const Value* mounts = given("mounts"); mounts != nullptr && !spec.mounts.empty()) {
+        const Within within(*this, "mounts");
+        fail(*mounts, errors::kJobFieldsConflict,
+             "needs image: without one a task sees the node's directories as they are");
+    }
+    const bool asked = std::any_of(spec.roles.begin(), spec.roles.end(),
+                                   [](const model::Role& each) { return each.shm.value > 0; });
+    if (!asked) return;
+    const Value* shm = given("shm");
+    const Within within(*this, shm != nullptr ? "shm" : "roles");
+    fail(shm != nullptr ? *shm : *given("roles"), errors::kJobFieldsConflict,
+         shm != nullptr ? "needs image: without one a task uses the node's /dev/shm"
+                        : "shm needs image: without one a task uses the node's /dev/shm");
 }
 
 }  // namespace muster::spec

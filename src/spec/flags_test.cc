@@ -45,10 +45,10 @@ TEST(Flags, MergeOverADocument) {
          {},
          "name: x\nenv: {A: \"1\", B: \"3=4\", C: \"\"}\nrun: x\n"},
         {"lists grow",
-         "run: x\ndepends: 12\nmounts: [/a:/a]",
+         "run: x\nimage: i\ndepends: 12\nmounts: [/a:/a]",
          {{"depends", "afterany:13"}, {"mount", "/b:/b:ro"}},
          {},
-         "name: x\nrun: x\nmounts: [\"/a:/a\", \"/b:/b:ro\"]\ndepends: [afterok:12, "
+         "name: x\nimage: i\nrun: x\nmounts: [\"/a:/a\", \"/b:/b:ro\"]\ndepends: [afterok:12, "
          "afterany:13]\n"},
         {"sweeps",
          "run: x",

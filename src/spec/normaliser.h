@@ -120,6 +120,7 @@ private:
     void check_times();
     void check_names();
     void check_array();
+    void check_image();
     void check_name(std::string_view name, std::string_view field, std::string_view other);
     std::string dotted(std::size_t from) const;
     std::string pointer() const;

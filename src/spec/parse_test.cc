@@ -62,8 +62,11 @@ TEST(Parse, GoodJobs) {
          "\"0x10\", "
          "G: \"1.0\", H: \"2026-12-01\"}\nrun: x\n"},
         {"run: x\nname: 012", "name: \"012\"\nrun: x\n"},
-        {"run: x\ncpus: 0.5\nmemory: 64GB\ndisk: 1.5T\nshm: 16GiB\nexclusive: true\nhold: true",
-         "name: x\ncpus: 0.5\nmemory: 64GiB\ndisk: 1536GiB\nshm: 16GiB\nrun: x\nexclusive: true\n"
+        {"run: x\ncpus: 0.5\nmemory: 64GB\ndisk: 1.5T\nshm: 16GiB\nimage: i\nexclusive: "
+         "true\nhold: "
+         "true",
+         "name: x\ncpus: 0.5\nmemory: 64GiB\ndisk: 1536GiB\nshm: 16GiB\nimage: i\nrun: "
+         "x\nexclusive: true\n"
          "hold: true\n"},
         {"run: x\ntime: 2d\nexpected_time: 36h\nbegin: now+2h\ndeadline: 2026-12-24T18:00:00+01:00",
          "name: x\ntime: 2d\nexpected_time: 1d12h\nbegin: \"2026-12-01T10:00:00Z\"\n"
@@ -73,7 +76,7 @@ TEST(Parse, GoodJobs) {
          "secrets: {HF_TOKEN: /home/u/.hf}",
          "name: x\nimage: \"repo/img:1\"\nworkdir: /a/b/c\nsetup: make\nrun: x\n"
          "mounts: [\"/d:/e:ro\", \"/f:/g\"]\nsecrets: {HF_TOKEN: /home/u/.hf}\n"},
-        {"run: x\nmounts: /d:/e", "name: x\nrun: x\nmounts: [\"/d:/e\"]\n"},
+        {"run: x\nimage: i\nmounts: /d:/e", "name: x\nimage: i\nrun: x\nmounts: [\"/d:/e\"]\n"},
         {"run: x\npty: true", "name: x\nrun: x\npty: true\n"},
     };
     for (const Row& row : rows) EXPECT_EQ(ask(row.text), row.expected) << row.text;
@@ -418,7 +421,12 @@ TEST(Parse, FieldsThatContradict) {
          "!secrets.A: also a variable of env; it can come from one of them only"},
         {"env: {A: 1}\nsweep: {A: 1}",
          "!sweep.A: also a variable of env; it can come from one of them only"},
-        {"mounts: [/a:/m, /b:/m/]", "!mounts[1]: /m: two mounts have this target"},
+        {"mounts: [/a:/m]",
+         "!mounts: needs image: without one a task sees the node's directories as they are"},
+        {"shm: 1GB", "!shm: needs image: without one a task uses the node's /dev/shm"},
+        {"roles: {a: {shm: 1GB}}",
+         "!roles: shm needs image: without one a task uses the node's /dev/shm"},
+        {"image: i\nmounts: [/a:/m, /b:/m/]", "!mounts[1]: /m: two mounts have this target"},
     });
 }
 
@@ -494,9 +502,10 @@ TEST(Parse, RelativePathsStartAtTheBase) {
     ParseOptions with = options();
     with.base_dir = "/home/wei";
     with.default_workdir = "/home/wei/x";
-    EXPECT_EQ(answer(parse_job("run: x\nworkdir: .\ncheckpoint: ck\nmounts: data:/data", with)),
-              "name: x\nworkdir: /home/wei\nrun: x\nmounts: [\"/home/wei/data:/data\"]\n"
-              "checkpoint: /home/wei/ck\n");
+    EXPECT_EQ(
+        answer(parse_job("run: x\nimage: i\nworkdir: .\ncheckpoint: ck\nmounts: data:/data", with)),
+        "name: x\nimage: i\nworkdir: /home/wei\nrun: x\nmounts: [\"/home/wei/data:/data\"]\n"
+        "checkpoint: /home/wei/ck\n");
     EXPECT_EQ(answer(parse_job("run: x", with)), "name: x\nworkdir: /home/wei/x\nrun: x\n");
     EXPECT_EQ(answer(parse_job("run: x\nimage: i", with)), "name: x\nimage: i\nrun: x\n");
 }

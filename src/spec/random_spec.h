@@ -35,6 +35,10 @@ public:
         for (const std::string& target : some({"/m", "/n o", "/p"}))
             s.mounts.push_back({pick({"/a", "/b c", "/"}), target, half()});
         for (const std::string& name : some({"HF_TOKEN", "KEY"})) s.secrets.push_back({name, "/k"});
+        if (s.image.empty()) {
+            s.mounts.clear();
+            for (model::Role& each : s.roles) each.shm = {};
+        }
         launch(s);
         rules(s);
         series(s);
