@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "net/listener.h"
-#include "net/testing_link.h"
+#include "net/test_link.h"
 
 namespace muster::net::testing {
 namespace {

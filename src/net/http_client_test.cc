@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "net/listener.h"
-#include "net/testing_http.h"
+#include "net/test_http.h"
 
 namespace muster::net::testing {
 namespace {

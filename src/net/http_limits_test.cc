@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/prng.h"
-#include "net/testing_http.h"
+#include "net/test_http.h"
 
 namespace muster::net::testing {
 namespace {

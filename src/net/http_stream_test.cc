@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "net/testing_http.h"
+#include "net/test_http.h"
 #include "net/tty_frame.h"
 
 namespace muster::net::testing {

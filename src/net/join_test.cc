@@ -1,5 +1,5 @@
 // Joining, renewing, and agents' words to each other.
-#include "net/testing_link.h"
+#include "net/test_link.h"
 
 namespace muster::net::testing {
 namespace {

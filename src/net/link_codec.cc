@@ -3,7 +3,7 @@
 
 #include <google/protobuf/arena.h>
 
-#include "api/agent.pb.h"
+#include "net/agent.pb.h"
 
 namespace muster::net {
 namespace {

@@ -1,7 +1,7 @@
 // TLS on both sides: who is believed, who is refused, and with which words.
 #include <thread>
 
-#include "net/testing_http.h"
+#include "net/test_http.h"
 
 namespace muster::net::testing {
 namespace {

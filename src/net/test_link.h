@@ -4,7 +4,7 @@
 #include <map>
 
 #include "net/agent_link.h"
-#include "net/testing_http.h"
+#include "net/test_http.h"
 
 namespace muster::net::testing {
 
