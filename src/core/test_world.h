@@ -68,10 +68,10 @@ public:
     bool checks = true;
 
     Result<Step> step(Event event) {
-        const std::uint64_t before = digest(state);
+        const std::uint64_t before = checks ? digest(state) : 0;
         auto result = core::step(state, {now, std::move(event)});
         if (!result) {
-            EXPECT_EQ(digest(state), before) << "a refused input changed the state";
+            if (checks) EXPECT_EQ(digest(state), before) << "a refused input changed the state";
             return result;
         }
         absorb(*result);

@@ -30,20 +30,20 @@ std::int64_t free_of(const Load& load, const NodeEntry& node, const model::Devic
 }  // namespace
 
 Draft::Draft(PlanIndex::State& state, Base base)
-    : state_(state), base_(base), number_(++state.drafts) {}
+    : state_(state), base_(base), at_(static_cast<std::size_t>(base)), number_(++state.drafts) {}
 
 const Load& Draft::load(NodeEntry& node) {
-    if (node.draft == number_) return node.drafted;
+    if (node.draft[at_] == number_) return node.drafted[at_];
     if (base_ == Base::Now) return node.load;
     return touch(node);
 }
 
 Load& Draft::touch(NodeEntry& node) {
-    if (node.draft != number_) {
-        node.drafted = base_ == Base::Now ? node.load : empty_load(node);
-        node.draft = number_;
+    if (node.draft[at_] != number_) {
+        node.drafted[at_] = base_ == Base::Now ? node.load : empty_load(node);
+        node.draft[at_] = number_;
     }
-    return node.drafted;
+    return node.drafted[at_];
 }
 
 bool Draft::fits(NodeEntry& node, const Shape& shape, const Choice& choice) {
@@ -114,7 +114,7 @@ std::int64_t Draft::free_devices(NodeEntry& node, const model::DeviceAsk& ask,
 
 void Draft::undo_to(std::size_t mark) {
     while (log_.size() > mark) {
-        log_.back().node->drafted = std::move(log_.back().load);
+        log_.back().node->drafted[at_] = std::move(log_.back().load);
         log_.pop_back();
     }
 }

@@ -18,6 +18,7 @@ struct Choice {
     std::string kind;
 };
 
+/// One from each base may be under way at a time.
 class Draft {
 public:
     enum class Base { Now, Empty };
@@ -47,6 +48,7 @@ private:
 
     PlanIndex::State& state_;
     Base base_;
+    std::size_t at_;  // Where a node keeps what this draft did to it.
     std::uint64_t number_;
     std::vector<Before> log_;
 };

@@ -1,6 +1,7 @@
 // What PlanIndex holds: nodes with what is taken of them, shapes with their queues, started jobs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,9 +43,10 @@ struct NodeEntry {
     std::vector<Bucket> buckets;
     Load load;
     std::map<JobId, std::vector<Held>> held;
-    // Of the draft under way, if its number is `draft`.
-    Load drafted;
-    std::uint64_t draft = 0;
+    /// Of the drafts under way, one from the present and one from the empty cluster, if their
+    /// numbers are `draft`.
+    std::array<Load, 2> drafted;
+    std::array<std::uint64_t, 2> draft{};
 };
 
 struct Order {
