@@ -126,7 +126,6 @@ Status Loop::open() {
                                       .kept_logs_for = config_.kept_logs_for,
                                       .pids_max = config_.pids_max,
                                       .pull_timeout = config_.pull_timeout,
-                                      .images_max = config_.images_max,
                                       .insecure_registries = config_.insecure_registries}));
     runtime_ = std::move(runtime);
     MUSTER_TRY(open_peers());

@@ -173,7 +173,6 @@ void read_field(Reading& in, Config& config, const std::string& key, const YAML:
     if (key == "log_max") in.quantity(node, key, config.log_max, bytes_up_to(kDiskBytesMax));
     if (key == "kept_logs_max")
         in.quantity(node, key, config.kept_logs_max, bytes_up_to(kDiskBytesMax));
-    if (key == "images_max") in.quantity(node, key, config.images_max, bytes_up_to(kDiskBytesMax));
     if (key == "kept_logs_for") in.quantity(node, key, config.kept_logs_for, parse_duration);
     if (key == "pull_timeout") in.quantity(node, key, config.pull_timeout, parse_duration);
     if (key == "pids_max") in.integer(node, key, 16, kPidsMax, config.pids_max);
@@ -246,9 +245,6 @@ const std::vector<ConfigField>& config_fields() {
         {"kept_logs_for", "duration", "How long logs of ended tasks are kept. Default 7d.", false},
         {"pids_max", "number", "Processes and threads of one task. Default 32768.", false},
         {"pull_timeout", "duration", "How long an image may take to come. Default 1h.", false},
-        {"images_max", "size",
-         "Of unpacked images; those not used for the longest time go first. Default 100GiB.",
-         false},
         {"insecure_registries", "list", "host:port of registries that are spoken to without TLS.",
          false},
     };

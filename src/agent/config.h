@@ -30,7 +30,6 @@ struct Config {
     Duration kept_logs_for{std::int64_t{7} * 24 * 3600 * 1000};
     std::int64_t pids_max = 32'768;
     Duration pull_timeout{std::int64_t{3600} * 1000};
-    Bytes images_max{std::int64_t{100} << 30};
     std::vector<std::string> insecure_registries;
     friend bool operator==(const Config&, const Config&) = default;
 };

@@ -222,6 +222,21 @@ std::vector<GroupLaunch> Cgroups::find(const std::string& name) const {
     return groups;
 }
 
+std::vector<GroupLaunch> Cgroups::for_own_groups(const std::string& name) const {
+    std::vector<GroupLaunch> groups;
+    if (pure_v2_) {
+        groups.push_back({.path = unified_ + "/" + name, .unified = true, .memory = true});
+    } else {
+        for (const std::string& hierarchy : list_folder(mount_)) {
+            const std::string path = mount_ + "/" + hierarchy + "/" + ours_ + "/" + name;
+            groups.push_back(
+                {.path = path, .unified = hierarchy == "unified", .memory = hierarchy == "memory"});
+        }
+    }
+    for (GroupLaunch& group : groups) group.join = false;
+    return groups;
+}
+
 void Cgroups::end(const std::string& name) const {
     const std::vector<GroupLaunch> groups = find(name);
     const ProcessGroup left(groups);

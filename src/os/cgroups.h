@@ -48,6 +48,9 @@ public:
 
     /// All groups of a task, made and limited, in the order to join them.
     Result<std::vector<GroupLaunch>> make(const GroupAsk& ask);
+    /// For a runtime that makes its own groups below ours, in whatever is mounted: all that has to
+    /// be looked through and removed at the end, none of it to be joined.
+    std::vector<GroupLaunch> for_own_groups(const std::string& name) const;
     /// The groups that make() gave or gives to this name, as far as they exist.
     std::vector<GroupLaunch> find(const std::string& name) const;
     /// Names of all tasks' groups that exist: to find what was left behind.

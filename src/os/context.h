@@ -8,6 +8,8 @@
 
 #include "os/cgroups.h"
 #include "os/event_loop.h"
+#include "os/images.h"
+#include "os/oci.h"
 #include "os/runtime.h"
 #include "os/supervisor_link.h"
 
@@ -24,6 +26,8 @@ struct Context {
     EventLoop* loop = nullptr;
     WorkerPool* slow = nullptr;
     Spawner* spawner = nullptr;
+    Images* images = nullptr;
+    OciRuntime oci;
     /// Loop's thread only.
     std::function<void(protocol::AgentMessage)> tell;
     std::function<int()> take_port;  // A port that is free on this node, not given to another.

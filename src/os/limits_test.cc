@@ -94,8 +94,7 @@ TEST_F(Limits, no_group_is_left_behind) {
     EXPECT_TRUE(groups.names().empty());
 }
 
-// Two devices of a harmless kind that container runtimes do not allow by themselves: block devices
-// of the RAM-disk and loop majors need a driver; /dev/kmsg's number is always there and readable.
+// Two devices of a harmless kind that container runtimes do not allow by themselves.
 class Devices : public Limits {
 protected:
     void SetUp() override {
@@ -171,10 +170,9 @@ TEST_F(Devices, v2_confines_them_with_a_program_of_its_own_F41) {
     allowed.push_back(*device_number(kOwn));
     const Status attached = attach_device_filter(group, allowed);
     const Ran ran =
-        attached
-            ? run_program({"/bin/bash", "-c", "echo 0 > " + group + "/cgroup.procs; " + script()},
-                          20'000)
-            : Ran{};
+        attached ? run_program({.argv = {"/bin/bash", "-c",
+                                         "echo 0 > " + group + "/cgroup.procs; " + script()}})
+                 : Ran{};
     for (int i = 0; i < 100 && ::rmdir(group.c_str()) != 0; ++i) ::usleep(10'000);
     ::unlink("own-node");
     if (!attached && attached.error().code == Code::Denied)

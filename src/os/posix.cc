@@ -136,7 +136,8 @@ std::vector<std::string> list_folder(const std::string& path) {
     return names;
 }
 
-Ran run_program(const std::vector<std::string>& argv, int timeout_ms, std::size_t bytes_max) {
+Ran run_program(const RunAsk& ask) {
+    const std::vector<std::string>& argv = ask.argv;
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {.out = std::strerror(errno)};
     std::vector<char*> words;
@@ -162,21 +163,24 @@ Ran run_program(const std::vector<std::string>& argv, int timeout_ms, std::size_
     Fd reading(ends[0]);
     if (failed != 0) return {.out = argv.front() + ": " + std::strerror(failed)};
     Ran ran;
-    const std::int64_t until = now_ms() + timeout_ms;
+    const std::int64_t until = now_ms() + ask.timeout_ms;
     char buffer[8192];
     while (true) {
         pollfd polled{.fd = reading.get(), .events = POLLIN, .revents = 0};
-        const int left = static_cast<int>(std::max<std::int64_t>(until - now_ms(), 0));
-        const int ready = ::poll(&polled, 1, left);
+        const std::int64_t left = std::max<std::int64_t>(until - now_ms(), 0);
+        const int ready = ::poll(
+            &polled, 1, static_cast<int>(std::min<std::int64_t>(left, ask.on_tick ? 500 : left)));
         if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0) {
+        const bool go_on = !ask.on_tick || ask.on_tick();
+        if (ready <= 0 && left > 0 && go_on) continue;
+        if (ready <= 0 || !go_on) {
             ::kill(-pid, SIGKILL);
-            ran.out += "[ended after " + std::to_string(timeout_ms / 1000) + " s]";
+            if (go_on) ran.out += "[ended after " + std::to_string(ask.timeout_ms / 1000) + " s]";
             break;
         }
         const ssize_t n = ::read(reading.get(), buffer, sizeof buffer);
         if (n <= 0) break;
-        if (ran.out.size() < bytes_max) ran.out.append(buffer, static_cast<std::size_t>(n));
+        if (ran.out.size() < ask.bytes_max) ran.out.append(buffer, static_cast<std::size_t>(n));
     }
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -1,6 +1,8 @@
 // Small owners of kernel objects, and file helpers that say what failed.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,12 +46,18 @@ Status remove_tree(int dir, const char* name);
 /// Names in a folder, sorted, without "." and ".."; empty when there is none.
 std::vector<std::string> list_folder(const std::string& path);
 
-/// A program's output and status; killed at `timeout_ms`. Its environment is ours.
+/// A program's output and status; killed when its time is over. Its environment is ours.
 struct Ran {
     int exit_code = -1;  // 128 + signal; -1: not started.
     std::string out;     // Standard output and error.
 };
-Ran run_program(const std::vector<std::string>& argv, int timeout_ms,
-                std::size_t bytes_max = 1 << 20);
+struct RunAsk {
+    std::vector<std::string> argv;
+    std::int64_t timeout_ms = 30'000;
+    std::size_t bytes_max = 1 << 20;
+    /// Called about twice a second; false ends the program.
+    std::function<bool()> on_tick = {};
+};
+Ran run_program(const RunAsk& ask);
 
 }  // namespace muster::os

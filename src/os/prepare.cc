@@ -66,7 +66,8 @@ Status write_for_user(int dir, const char* path, std::string_view text, const Us
 }
 
 EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
-    const std::string run = ask.folder + "/" + files::kRun;
+    const bool contained = !ask.spec.image.empty();
+    const std::string run = contained ? inside::kRun : ask.folder + "/" + files::kRun;
     return {.order = ask.order,
             .spec = ask.spec,
             .user = std::move(user),
@@ -77,7 +78,7 @@ EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
             .notice_file = run + "/notice",
             .topology_file = run + "/topology.json",
             .host_file = run + "/hostfile",
-            .scratch = ask.folder + "/" + files::kScratch,
+            .scratch = contained ? inside::kScratch : ask.folder + "/" + files::kScratch,
             .launcher = {},
             .checkpoint_dir = {},
             .latest_checkpoint = {}};
@@ -123,6 +124,69 @@ bool own_oom_score() {
     return text && !text->starts_with("0");
 }
 
+/// Links in an image are the image's own and must not be followed here.
+std::string shell_in(const std::string& rootfs) {
+    struct stat about {};
+    for (const char* bash : {"/bin/bash", "/usr/bin/bash"})
+        if (::lstat((rootfs + bash).c_str(), &about) == 0) return bash;
+    return "/bin/sh";
+}
+
+/// In a container these come from the image, unless the job sets them itself.
+void leave_to_image(const PrepareAsk& ask, const UserFacts& user, std::vector<std::string>& env) {
+    const auto own = [&](std::string_view name) {
+        for (const auto* variables : {&ask.spec.env, &ask.spec.roles[ask.order.role].env})
+            for (const model::EnvVar& variable : *variables)
+                if (variable.name == name) return true;
+        return false;
+    };
+    for (const char* name : {"PATH", "SHELL", "HOME"})
+        if (!own(name))
+            std::erase_if(env, [&](const std::string& variable) {
+                return variable.starts_with(std::string(name) + "=");
+            });
+    if (!own("HOME"))
+        env.push_back(user.uid == 0 ? "HOME=/root" : std::string("HOME=") + inside::kScratch);
+}
+
+Status make_bundle(const PrepareAsk& ask, const EnvironmentAsk& environment, Prepared& prepared) {
+    const std::string bundle = ask.folder + "/bundle";
+    for (const char* folder : {"/bundle/rootfs", "/upper", "/work"})
+        MUSTER_TRY(make_folders(ask.folder + folder, 0755));
+    BundleAsk wanted{
+        .spec = ask.spec,
+        .image = *ask.image,
+        .user = environment.user,
+        .folder = ask.folder,
+        .supervisor = ask.supervisor,
+        .device_files = {},
+        .shm = ask.spec.roles[ask.order.role].shm,
+        .checkpoint_dir = ask.spec.checkpoint.dir.starts_with("/") ? ask.spec.checkpoint.dir : "",
+        .cgroups_path = ask.cgroups_path};
+    for (const model::Device& device : environment.devices)
+        wanted.device_files.insert(wanted.device_files.end(), device.files.begin(),
+                                   device.files.end());
+    if (!environment.devices.empty())
+        wanted.device_files.insert(wanted.device_files.end(), ask.common_files.begin(),
+                                   ask.common_files.end());
+    if (const int failed = write_small_file(AT_FDCWD, (bundle + "/config.json").c_str(),
+                                            bundle_config(wanted), false);
+        failed != 0)
+        return system_error("write", bundle + "/config.json", failed);
+    Launch& launch = prepared.launch;
+    leave_to_image(ask, environment.user, launch.env);
+    launch.workdir = !ask.spec.workdir.empty()       ? ask.spec.workdir
+                     : ask.image->workdir.size() > 1 ? ask.image->workdir
+                                                     : inside::kScratch;
+    launch.container = container_command(ask.oci, ask.oci_root, bundle);
+    launch.enter = enter_command(ask.oci, ask.oci_root, environment.user, launch.workdir);
+    launch.container_id = "muster-" + ask.folder.substr(ask.folder.rfind('/') + 1);
+    launch.overlay = "lowerdir=" + ask.image->rootfs + ",upperdir=" + ask.folder +
+                     "/upper,workdir=" + ask.folder + "/work";
+    launch.overlay_target = bundle + "/rootfs";
+    return Ok{};
+}
+
 std::string absolute(const std::string& path, const std::string& base) {
     return path.empty() || path.front() == '/' ? path : base + "/" + path;
 }
@@ -159,10 +223,11 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     const std::string workdir = ask.spec.workdir.empty() ? environment.scratch : ask.spec.workdir;
     Prepared prepared;
     prepared.checkpoint_dir = checkpoint_folder(ask);
+    prepared.checkpoint_dir_on_node = path_on_node(ask, prepared.checkpoint_dir);
     environment.checkpoint_dir = prepared.checkpoint_dir;
     if (!prepared.checkpoint_dir.empty()) {
         const auto newest = newest_checkpoint(
-            prepared.checkpoint_dir, prepared.checkpoint_dir,
+            prepared.checkpoint_dir_on_node, prepared.checkpoint_dir,
             {.step = ask.order.checkpoint_step, .path = ask.order.latest_checkpoint});
         if (newest) {
             prepared.latest_checkpoint = environment.latest_checkpoint = newest->path;
@@ -172,6 +237,7 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     if (Status made = make_files(ask, environment); !made)
         return Refused{.message = made.error().message};
 
+    const std::string shell = ask.image ? shell_in(ask.image->rootfs) : ask.shell;
     Launch& launch = prepared.launch;
     launch.switch_user = ask.root;
     launch.uid = environment.user.uid;
@@ -180,8 +246,8 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     launch.env = task_environment(environment);
     for (const model::Secret& secret : ask.spec.secrets)
         launch.secrets.push_back(secret.name + "=" + secret.file);
-    if (!ask.spec.setup.empty()) launch.setup = {ask.shell, "-c", ask.spec.setup};
-    launch.run = command_of(ask.spec.roles[ask.order.role].run, ask.shell);
+    if (!ask.spec.setup.empty()) launch.setup = {shell, "-c", ask.spec.setup};
+    launch.run = command_of(ask.spec.roles[ask.order.role].run, shell);
     launch.workdir = workdir;
     for (int rank = 0; rank < local_ranks(ask.order, ask.spec); ++rank)
         launch.ranks.push_back({.env = rank_environment(environment, rank)});
@@ -194,14 +260,36 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
         prepared.master =
             master_environment(environment, ask.order.gang->front().address, ask.port);
     for (const std::string& variable : prepared.master) launch.env.push_back(variable);
+    if (ask.image) {
+        if (Status made = make_bundle(ask, environment, prepared); !made)
+            return Refused{.message = made.error().message};
+    }
     prepared.user = std::move(environment.user);
     prepared.devices = std::move(environment.devices);
     return prepared;
 }
 
 std::string checkpoint_folder(const PrepareAsk& ask) {
-    const std::string scratch = ask.folder + "/" + files::kScratch;
+    const std::string scratch =
+        ask.spec.image.empty() ? ask.folder + "/" + files::kScratch : inside::kScratch;
     return absolute(ask.spec.checkpoint.dir, ask.spec.workdir.empty() ? scratch : ask.spec.workdir);
+}
+
+std::string path_on_node(const PrepareAsk& ask, const std::string& seen) {
+    if (ask.spec.image.empty() || seen.empty()) return seen;
+    std::vector<std::pair<std::string, std::string>> shown = {
+        {inside::kScratch, ask.folder + "/" + files::kScratch}};
+    for (const model::Mount& mount : ask.spec.mounts)
+        shown.emplace_back(mount.target, mount.source);
+    std::size_t longest = 0;
+    std::string found = seen;  // Else it is shown at its own path.
+    for (const auto& [target, source] : shown) {
+        const bool below = seen == target || seen.starts_with(target + "/");
+        if (!below || target.size() < longest) continue;
+        longest = target.size();
+        found = source + seen.substr(target.size());
+    }
+    return found;
 }
 
 std::string go_file(const PrepareAsk& ask, const std::string& address, int port) {

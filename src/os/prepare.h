@@ -1,6 +1,7 @@
 // Turns an order into what its supervisor is to run: folders, environment, user, command.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -21,7 +22,8 @@ struct Prepared {
     UserFacts user;
     std::vector<model::Device> devices;
     std::vector<std::string> master;  // Environment of the go file; empty with a barrier.
-    std::string checkpoint_dir;       // On the node.
+    std::string checkpoint_dir;       // As the task sees it; "": none.
+    std::string checkpoint_dir_on_node;
     std::string latest_checkpoint;
     std::int64_t checkpoint_step = -1;
     std::string container_config;  // config.json of the bundle; "": no container.
@@ -37,11 +39,17 @@ struct PrepareAsk {
     bool root = false;
     std::int64_t log_bytes_max = 0;
     int port = 0;  // For a task without barrier.
+    // For a container:
+    std::optional<Image> image;
+    OciRuntime oci;
+    std::string supervisor, oci_root, cgroups_path;
+    std::vector<std::string> common_files;
 };
 /// Makes what lies in the folder besides the order, and the launch file's content.
 std::variant<Prepared, Refused> prepare(const PrepareAsk& ask);
-/// Where the job's checkpoints lie, as its task sees it; "": nowhere.
+/// Where the job's checkpoints lie, as its task sees it and as the node does; "": nowhere.
 std::string checkpoint_folder(const PrepareAsk& ask);
+std::string path_on_node(const PrepareAsk& ask, const std::string& seen);
 /// What the go file says, once rank 0's place is known.
 std::string go_file(const PrepareAsk& ask, const std::string& address, int port);
 

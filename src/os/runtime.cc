@@ -77,6 +77,7 @@ public:
             tasks_.clear();
         });
         loop_.stop();
+        images_.reset();
     }
 
     Status open();
@@ -143,6 +144,7 @@ private:
     std::map<std::uint64_t, std::shared_ptr<Stream>> streams_;
     std::uint64_t last_stream_ = 0;
     std::optional<Spawner> spawner_;
+    std::optional<Images> images_;
 };
 
 /// What the caller holds of a stream that lives on the loop.
@@ -198,6 +200,18 @@ Status NodeRuntime::open() {
         context_.cgroups = Cgroups::probe(options.cgroup_root, "muster-" + options.node_name);
     }
     spawner_.emplace(options.supervisor);
+    images_.emplace(loop_, Images::Options{.dir = options.state_dir + "/images",
+                                           .timeout = options.pull_timeout,
+                                           .insecure_registries = options.insecure_registries});
+    context_.images = &*images_;
+    if (!context_.root) {
+        context_.oci.why_not = "the agent runs without root";
+    } else if (!options.containers) {
+        context_.oci.why_not = "switched off";
+    } else {
+        context_.oci = probe_runtime(options.supervisor, options.state_dir + "/probe",
+                                     options.cgroup_root, "muster-" + options.node_name);
+    }
     context_.loop = &loop_;
     context_.slow = &slow_;
     context_.tell = [this](protocol::AgentMessage message) { tell(std::move(message)); };
@@ -217,7 +231,12 @@ void NodeRuntime::describe(model::NodeFacts& facts) {
               [](const auto& a, const auto& b) { return a.id < b.id; });
     facts.limits_enforced = context_.cgroups.usable();
     facts.disk_enforced = false;
+    facts.runtime = context_.oci.name;
     facts.unenforced_why = context_.cgroups.why_not();
+    if (!context_.oci.works() && context_.options.containers)
+        facts.unenforced_why +=
+            (facts.unenforced_why.empty() ? "no containers: " : "; no containers: ") +
+            context_.oci.why_not;
 }
 
 void NodeRuntime::adopt_all() {

@@ -28,10 +28,10 @@ struct RuntimeOptions {
     Duration kept_logs_for{std::int64_t{7} * 24 * 3600 * 1000};
     std::int64_t pids_max = 32768;  // Of one task.
     Duration pull_timeout{std::int64_t{3600} * 1000};
-    Bytes images_max{Bytes{std::int64_t{100} << 30}};
     std::vector<std::string> insecure_registries;  // "host:port": spoken to without TLS.
     std::string cgroup_root = "/sys/fs/cgroup";
-    bool cgroups = true;  // False: as if none could be made.
+    bool cgroups = true;     // False: as if none could be made.
+    bool containers = true;  // False: no OCI runtime is looked for.
 };
 
 class TaskRuntime : public ports::Runtime {

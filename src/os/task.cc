@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ Task::~Task() {
     context_.loop->cancel(retry_);
     context_.loop->cancel(tail_timer_);
     context_.loop->cancel(progress_timer_);
+    if (pulling_ != 0) context_.images->forget(pulling_);
 }
 
 Status Task::write(const char* name, std::string_view bytes, bool sync) {
@@ -87,9 +89,36 @@ void Task::begin() {
     if (!spec) return refuse({.message = "the order's job specification cannot be read"});
     spec_ = *std::move(spec);
     if (!order_.barrier) port_ = context_.take_port();
-    preparing_ = true;
-    const bool slow = !spec_.checkpoint.dir.empty() || !spec_.image.empty();
-    if (!slow) return launch(prepare(prepare_ask()));
+    if (!spec_.image.empty()) return pull();
+    if (spec_.checkpoint.dir.empty()) return launch(prepare(prepare_ask()));
+    prepare_slowly();
+}
+
+void Task::pull() {
+    if (!context_.oci.works())
+        return refuse({.message = "the job wants a container, and none can be run here: " +
+                                  context_.oci.why_not});
+    set_state(TaskState::Pulling);
+    pulling_ = context_.images->fetch(
+        spec_.image,
+        {.on_progress =
+             [this](std::int64_t done, std::int64_t total) {
+                 status_.done = done;
+                 status_.total = total;
+                 report();
+             },
+         .on_end =
+             [this](Result<Image> result) {
+                 pulling_ = 0;
+                 if (!result)
+                     return refuse({.cause = Cause::Image, .message = result.error().message});
+                 image_ = *std::move(result);
+                 prepare_slowly();
+             }});
+}
+
+/// The job's storage may stand still: not on this thread.
+void Task::prepare_slowly() {
     set_state(TaskState::Preparing);
     context_.slow->post([ask = prepare_ask(), this, alive = alive_, loop = context_.loop] {
         auto result = std::make_shared<std::variant<Prepared, Refused>>(prepare(ask));
@@ -108,11 +137,18 @@ PrepareAsk Task::prepare_ask() const {
             .interface = context_.interface,
             .root = context_.root,
             .log_bytes_max = context_.options.log_max.value,
-            .port = port_};
+            .port = port_,
+            .image = image_,
+            .oci = context_.oci,
+            .supervisor = context_.options.supervisor,
+            .oci_root = context_.options.state_dir + "/oci",
+            .cgroups_path = context_.oci.own_groups
+                                ? context_.cgroups.nested_path(folder_name(order_.key))
+                                : std::string(),
+            .common_files = context_.options.common_files};
 }
 
 void Task::launch(std::variant<Prepared, Refused> result) {
-    preparing_ = false;
     if (stop_wanted_) {
         model::TaskEnd end;
         end.cause = stop_wanted_->first;
@@ -130,7 +166,7 @@ Status Task::launch_prepared(Prepared& prepared) {
                      .cpus = order_.cpus,
                      .memory = order_.memory,
                      .pids = context_.options.pids_max,
-                     .confine_devices = !context_.devices.empty(),
+                     .confine_devices = !context_.devices.empty() || image_.has_value(),
                      .devices = {}};
         for (const model::Device& device : prepared.devices)
             for (const std::string& file : device.files) {
@@ -141,9 +177,11 @@ Status Task::launch_prepared(Prepared& prepared) {
             for (const std::string& file : context_.options.common_files)
                 if (const auto number = device_number(file)) ask.devices.push_back(*number);
         MUSTER_LET(groups, context_.cgroups.make(ask));
+        if (image_ && context_.oci.own_groups) groups = context_.cgroups.for_own_groups(ask.name);
         prepared.launch.groups_to_join = std::move(groups);
     }
-    checkpoint_dir_ = checkpoint_dir_on_node_ = prepared.checkpoint_dir;
+    checkpoint_dir_ = prepared.checkpoint_dir;
+    checkpoint_dir_on_node_ = prepared.checkpoint_dir_on_node;
     checkpoint_step_ = prepared.checkpoint_step;
     MUSTER_TRY(open_socket(prepared.user.uid));
     MUSTER_TRY(write(files::kLaunch, encode(prepared.launch)));
@@ -167,7 +205,8 @@ void Task::adopt() {
     if (auto spec = model::decode_job_spec(*order_.spec)) spec_ = *std::move(spec);
     if (read(files::kExit) || read(files::kEnd)) return take_end();
     status_.state = TaskState::Preparing;
-    checkpoint_dir_ = checkpoint_dir_on_node_ = checkpoint_folder(prepare_ask());
+    checkpoint_dir_ = checkpoint_folder(prepare_ask());
+    checkpoint_dir_on_node_ = path_on_node(prepare_ask(), checkpoint_dir_);
     reopen_socket();
     reconnect();
 }
@@ -233,6 +272,10 @@ void Task::stop(Cause cause, Duration grace) {
         (void)write(files::kStop, told_file(cause, 0));
     }
     stop_wanted_ = {cause, grace};
+    if (pulling_ != 0) {
+        context_.images->forget(std::exchange(pulling_, 0));
+        return launch(Refused{});
+    }
     if (link_) {
         link_->send(packet::kStop, std::to_string(grace.ms));
         stop_wanted_.reset();
@@ -292,6 +335,7 @@ std::unique_ptr<SupervisorLink> Task::open_exec(const protocol::OpenTunnel& ask,
 
 void Task::clean() {
     if (!ended() || !dir_) return;
+    (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
     // From now on no agent finds a task here.
     ::unlinkat(dir_.get(), files::kOrder, 0);
     const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
@@ -366,6 +410,7 @@ void Task::take_end() {
 }
 
 void Task::vanish() {
+    (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
     const std::vector<GroupLaunch> groups = context_.cgroups.find(folder_name(order_.key));
     const ProcessGroup left(groups);
     left.kill_groups();

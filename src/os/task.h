@@ -64,6 +64,8 @@ public:
 
 private:
     void begin();
+    void pull();
+    void prepare_slowly();
     void launch(std::variant<Prepared, Refused> result);
     Status launch_prepared(Prepared& prepared);
     void connect(Fd socket);
@@ -112,7 +114,8 @@ private:
     std::optional<std::pair<model::Cause, Duration>> stop_wanted_;  // Before there is a supervisor.
     std::unique_ptr<SupervisorLink> link_;
     EventLoop::Timer retry_ = 0;
-    bool preparing_ = false;
+    Images::Ask pulling_ = 0;
+    std::optional<Image> image_;
     int port_ = 0;
 
     std::unique_ptr<TaskSocket> socket_;

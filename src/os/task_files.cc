@@ -70,7 +70,7 @@ std::string encode(const Launch& launch) {
     for (const std::string& secret : launch.secrets) put_record(out, "secret", secret);
     for (const std::string& word : launch.setup) put_record(out, "setup", word);
     for (const std::string& word : launch.run) put_record(out, "run", word);
-    for (const std::string& word : launch.after) put_record(out, "after", word);
+    for (const std::string& word : launch.container) put_record(out, "container", word);
     for (const std::string& word : launch.enter) put_record(out, "enter", word);
     put_record(out, "workdir", launch.workdir);
     for (const RankLaunch& rank : launch.ranks) {
@@ -87,11 +87,14 @@ std::string encode(const Launch& launch) {
         if (group.unified) flags.push_back('u');
         if (group.memory) flags.push_back('m');
         if (group.own) flags.push_back('o');
+        if (group.join) flags.push_back('j');
         put_record(out, "cgroup", flags + ":" + group.path);
     }
     put_record(out, "barrier", launch.barrier);
     put_record(out, "pty", launch.pty);
-    put_record(out, "container", launch.container);
+    put_record(out, "container-id", launch.container_id);
+    put_record(out, "overlay", launch.overlay);
+    put_record(out, "overlay-target", launch.overlay_target);
     put_record(out, "reset-oom-score", launch.reset_oom_score);
     put_record(out, "log-bytes-max", launch.log_bytes_max);
     put_record(out, "end", 1);
@@ -113,7 +116,8 @@ void take_group(Launch& launch, std::string_view value) {
     launch.groups_to_join.push_back({.path = std::string(value),
                                      .unified = flags.find('u') != std::string_view::npos,
                                      .memory = flags.find('m') != std::string_view::npos,
-                                     .own = flags.find('o') != std::string_view::npos});
+                                     .own = flags.find('o') != std::string_view::npos,
+                                     .join = flags.find('j') != std::string_view::npos});
 }
 
 void take_launch_record(Launch& launch, std::string_view key, std::string_view value) {
@@ -133,8 +137,8 @@ void take_launch_record(Launch& launch, std::string_view key, std::string_view v
         launch.setup.emplace_back(value);
     } else if (key == "run") {
         launch.run.emplace_back(value);
-    } else if (key == "after") {
-        launch.after.emplace_back(value);
+    } else if (key == "container") {
+        launch.container.emplace_back(value);
     } else if (key == "enter") {
         launch.enter.emplace_back(value);
     } else if (key == "workdir") {
@@ -151,8 +155,12 @@ void take_launch_record(Launch& launch, std::string_view key, std::string_view v
         launch.barrier = number != 0;
     } else if (key == "pty") {
         launch.pty = number != 0;
-    } else if (key == "container") {
-        launch.container = number != 0;
+    } else if (key == "container-id") {
+        launch.container_id = value;
+    } else if (key == "overlay") {
+        launch.overlay = value;
+    } else if (key == "overlay-target") {
+        launch.overlay_target = value;
     } else if (key == "reset-oom-score") {
         launch.reset_oom_score = number != 0;
     } else if (key == "log-bytes-max") {

@@ -61,6 +61,7 @@ struct GroupLaunch {
     bool unified = false;  // v2: cgroup.kill, cgroup.events; else the legacy hierarchy.
     bool memory = false;   // Has the memory controller: peak and OOM are read here.
     bool own = true;       // Removed at the end; false: shared by several tasks.
+    bool join = true;      // False: an OCI runtime makes groups of its own below it.
     friend bool operator==(const GroupLaunch&, const GroupLaunch&) = default;
 };
 
@@ -72,15 +73,21 @@ struct Launch {
     std::vector<std::string> secrets;  // "NAME=FILE", read as the user.
     std::vector<std::string> setup;    // argv; empty: none.
     std::vector<std::string> run;      // argv of every rank.
-    std::vector<std::string> after;    // argv run as the supervisor once all is over (clean-up).
-    std::vector<std::string> enter;    // argv put before the command of an exec.
+    /// argv of the OCI runtime that runs one process of the task in a container; empty: no
+    /// container. The word "{id}" becomes a name of its own for each.
+    std::vector<std::string> container;
+    /// argv that runs a command in the container {id} of rank 0; "{tty}" becomes --tty or nothing.
+    std::vector<std::string> enter;
+    std::string container_id;  // "{id}" is this, a dash, and the local rank or "setup".
+    /// Mounted before the first process, unmounted after the last: the task's own layer on an
+    /// image. Data of an overlay mount; "": none.
+    std::string overlay, overlay_target;
     std::string workdir;
     std::vector<RankLaunch> ranks;
     std::vector<LimitLaunch> limits;
     std::vector<GroupLaunch> groups_to_join;
     bool barrier = false;
     bool pty = false;
-    bool container = false;  // `run` is an OCI runtime: it is run as the supervisor itself.
     bool reset_oom_score = false;
     std::int64_t log_bytes_max = 100 << 20;
 };

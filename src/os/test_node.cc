@@ -30,6 +30,7 @@ TestNode::TestNode(std::function<void(RuntimeOptions&)> change) {
     options_.supervisor = std::string(MUSTER_BINARY_DIR) + "/bin/muster-task";
     options_.node_name = std::string("test-") + (folder + 15);
     options_.address = "127.0.0.1";
+    options_.containers = false;
     if (change) change(options_);
     open();
 }

@@ -141,7 +141,7 @@ void Supervisor::give_terminal(Connection& connection) {
 
 void Supervisor::start_exec(Connection& connection, std::string_view records) {
     std::string id = "1";
-    std::vector<std::string> argv = launch_.enter;
+    std::vector<std::string> argv;
     bool tty = false;
     winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
     each_record(records, [&](std::string_view key, std::string_view value) {
@@ -155,11 +155,10 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         send(connection, packet::kExecEnded, id + " 125 " + std::string(why));
     };
     if (phase_ != Phase::Running || stopping_) return refuse("the task is not running");
-    if (argv.size() == launch_.enter.size()) return refuse("no command was given");
+    if (argv.empty()) return refuse("no command was given");
     SpawnAsk ask{.launch = launch_,
                  .argv = argv,
                  .env = {&launch_.env, &go_env_, &launch_.ranks.front().env},
-                 .as_supervisor = launch_.container,
                  .terminal = tty};
     std::vector<int> ours, theirs;
     if (tty) {
@@ -185,7 +184,24 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         ours = {in[1], out[0], err[0]};
         theirs = {in[0], out[1], err[1]};
     }
-    const Spawned spawned = spawn(ask);
+    std::vector<std::string> enter;
+    for (const std::string& word : launch_.enter) {
+        if (word == "{id}") {
+            enter.push_back(launch_.container_id + "-0");
+        } else if (word != "{tty}") {
+            enter.push_back(word);
+        } else if (tty) {
+            enter.emplace_back("--tty");
+        }
+    }
+    const SpawnAsk entering{.launch = launch_,
+                            .argv = enter,
+                            .env = ask.env,
+                            .as = SpawnAs::Container,
+                            .inside = &argv,
+                            .terminal = ask.terminal,
+                            .stdio = {ask.stdio[0], ask.stdio[1], ask.stdio[2]}};
+    const Spawned spawned = spawn(enter.empty() ? ask : entering);
     for (const int fd : theirs) ::close(fd);
     if (spawned.pid > 0) {
         execs_.push_back({.pid = spawned.pid, .connection = connection.fd, .id = id});

@@ -104,10 +104,6 @@ std::vector<pid_t> ProcessGroup::processes() const {
     return pids;
 }
 
-void ProcessGroup::signal_all(int signo) const {
-    for (const pid_t pid : processes()) ::kill(pid, signo);
-}
-
 void ProcessGroup::kill_all() const {
     bool killed = false;
     for (const GroupLaunch& group : groups_)

@@ -19,7 +19,6 @@ public:
 
     /// Every living process of the task, without the supervisor.
     std::vector<pid_t> processes() const;
-    void signal_all(int signo) const;
     /// Kills all at once: cgroup.kill where there is one, else each.
     void kill_all() const;
     /// As kill_all(), but by control group alone: for whoever is not the supervisor.

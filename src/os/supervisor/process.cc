@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -40,13 +41,15 @@ public:
             ::setrlimit(static_cast<__rlimit_resource>(limit.resource), &value);
         }
         ::umask(022);
-        if (!ask_.as_supervisor) {
+        if (ask_.as == SpawnAs::User) {
             become_user();
             if (::chdir(launch_.workdir.c_str()) != 0)
                 fail(errno, "cannot enter workdir ", launch_.workdir, true);
         }
         make_env();
-        execute();
+        if (ask_.as == SpawnAs::Container) hand_over();
+        const int error = start_.run(ask_.argv);
+        fail(error, "cannot run ", ask_.argv.front(), ask_.as == SpawnAs::User);
     }
 
 private:
@@ -59,8 +62,9 @@ private:
     }
 
     void join_groups() {
-        if (ask_.as_supervisor && !launch_.container) return;
+        if (ask_.as == SpawnAs::Helper) return;
         for (const GroupLaunch& group : launch_.groups_to_join) {
+            if (!group.join) continue;
             const std::string procs = group.path + "/cgroup.procs";
             const int fd = ::open(procs.c_str(), O_WRONLY | O_CLOEXEC);
             if (fd < 0 || ::write(fd, "0", 1) != 1)
@@ -111,93 +115,116 @@ private:
             fail(errno, "cannot become user ", std::to_string(launch_.uid), false);
     }
 
-    void set(std::string variable) {
-        const std::size_t equal = variable.find('=');
-        const std::string_view name(variable.data(), equal + 1);
-        for (std::string& old : env_)
-            if (old.compare(0, name.size(), name) == 0) {
-                old = std::move(variable);
-                return;
-            }
-        env_.push_back(std::move(variable));
-    }
-
     void make_env() {
-        env_ = *ask_.env.front();
+        start_.set_env(*ask_.env.front());
         for (std::size_t i = 1; i < ask_.env.size(); ++i)
-            for (const std::string& variable : *ask_.env[i]) set(variable);
-        if (launch_.container) return;
-        for (const std::string& secret : launch_.secrets) {
-            const std::size_t equal = secret.find('=');
-            const char* file = secret.c_str() + equal + 1;
-            const int fd = ::open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-            if (fd < 0) fail(errno, "cannot read secret file ", file, true);
-            std::string value = secret.substr(0, equal + 1);
-            std::size_t size = value.size();
-            value.resize(size + kSecretMax + 1);
-            ssize_t n = 0;
-            while ((n = ::read(fd, value.data() + size, value.size() - size)) > 0)
-                size += static_cast<std::size_t>(n);
-            if (n < 0) fail(errno, "cannot read secret file ", file, true);
-            if (size == value.size()) fail(EFBIG, "secret file over 64 KiB: ", file, true);
-            ::close(fd);
-            value.resize(size);
-            while (!value.empty() && (value.back() == '\n' || value.back() == '\r'))
-                value.pop_back();
-            set(std::move(value));
-        }
+            for (const std::string& variable : *ask_.env[i]) start_.set(variable);
+        if (ask_.as == SpawnAs::Helper || launch_.secrets.empty()) return;
+        // For a container the runtime must stay root; the files are still opened as the user.
+        const bool back = ask_.as == SpawnAs::Container && launch_.switch_user;
+        if (back && (::setgroups(launch_.groups.size(), launch_.groups.data()) != 0 ||
+                     ::setegid(launch_.gid) != 0 || ::seteuid(launch_.uid) != 0))
+            fail(errno, "cannot become user ", std::to_string(launch_.uid), false);
+        for (const std::string& secret : launch_.secrets) read_secret(secret);
+        if (back && (::seteuid(0) != 0 || ::setegid(0) != 0 || ::setgroups(0, nullptr) != 0))
+            fail(errno, "cannot become root again", "", false);
     }
 
-    std::string_view path_variable() const {
-        for (const std::string& variable : env_)
-            if (variable.compare(0, 5, "PATH=") == 0) return std::string_view(variable).substr(5);
-        return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    void read_secret(const std::string& secret) {
+        const std::size_t equal = secret.find('=');
+        const char* file = secret.c_str() + equal + 1;
+        const int fd = ::open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0) fail(errno, "cannot read secret file ", file, true);
+        std::string value = secret.substr(0, equal + 1);
+        std::size_t size = value.size();
+        value.resize(size + kSecretMax + 1);
+        ssize_t n = 0;
+        while ((n = ::read(fd, value.data() + size, value.size() - size)) > 0)
+            size += static_cast<std::size_t>(n);
+        if (n < 0) fail(errno, "cannot read secret file ", file, true);
+        if (size == value.size()) fail(EFBIG, "secret file over 64 KiB: ", file, true);
+        ::close(fd);
+        value.resize(size);
+        while (!value.empty() && (value.back() == '\n' || value.back() == '\r')) value.pop_back();
+        start_.set(std::move(value));
     }
 
-    [[noreturn]] void execute() {
-        for (const std::string& word : ask_.argv) argv_.push_back(const_cast<char*>(word.c_str()));
-        for (const std::string& word : env_) envp_.push_back(const_cast<char*>(word.c_str()));
-        argv_.push_back(nullptr);
-        envp_.push_back(nullptr);
-        const std::string& program = ask_.argv.front();
-        int error = ENOENT;
-        last_ = program;
-        if (program.find('/') != std::string::npos) {
-            ::execve(program.c_str(), argv_.data(), envp_.data());
-            error = errno;
-        } else {
-            std::string_view path = path_variable();
-            while (!path.empty()) {
-                const std::size_t end = path.find(':');
-                candidate_.assign(path.substr(0, end));
-                path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
-                if (candidate_.empty()) candidate_.push_back('.');
-                candidate_.append("/").append(program);
-                ::execve(candidate_.c_str(), argv_.data(), envp_.data());
-                if (errno == ENOENT || errno == ENOTDIR) continue;
-                error = errno;
-                last_ = candidate_;
-            }
-        }
-        if (error == ENOEXEC) {  // A script that does not say of which shell.
-            static char shell[] = "/bin/sh";
-            argv_.front() = last_.data();
-            argv_.insert(argv_.begin(), shell);
-            ::execve(shell, argv_.data(), envp_.data());
-        }
-        fail(error, "cannot run ", program, true);
+    /// Environment and command go into the container through memory: they touch no disk.
+    void hand_over() {
+        records_.clear();
+        for (const std::string& variable : start_.env()) put_record(records_, "env", variable);
+        for (const std::string& word : *ask_.inside) put_record(records_, "arg", word);
+        put_record(records_, "end", 1);
+        const int fd = ::memfd_create("muster-launch", 0);
+        if (fd < 0 ||
+            ::write(fd, records_.data(), records_.size()) != static_cast<ssize_t>(records_.size()))
+            fail(errno, "cannot hand over the environment", "", false);
+        ::lseek(fd, 0, SEEK_SET);
+        if (fd != 3 && ::dup2(fd, 3) < 0)
+            fail(errno, "cannot hand over the environment", "", false);
+        if (fd != 3) ::close(fd);
+        start_.set_env({"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"});
     }
 
     const SpawnAsk& ask_;
     const Launch& launch_;
-    std::vector<std::string> env_;
-    std::vector<char*> argv_, envp_;
+    ProgramStart start_;
     int error_ = 0;
     bool users_fault_ = false;
-    std::string what_, last_, candidate_;
+    std::string what_, records_;
 };
 
 }  // namespace
+
+void ProgramStart::set(std::string variable) {
+    const std::size_t equal = variable.find('=');
+    const std::string_view name(variable.data(), equal + 1);
+    for (std::string& old : env_)
+        if (old.compare(0, name.size(), name) == 0) {
+            old = std::move(variable);
+            return;
+        }
+    env_.push_back(std::move(variable));
+}
+
+std::string_view ProgramStart::path_variable() const {
+    for (const std::string& variable : env_)
+        if (variable.compare(0, 5, "PATH=") == 0) return std::string_view(variable).substr(5);
+    return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+int ProgramStart::run(const std::vector<std::string>& words) {
+    for (const std::string& word : words) argv_.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& word : env_) envp_.push_back(const_cast<char*>(word.c_str()));
+    argv_.push_back(nullptr);
+    envp_.push_back(nullptr);
+    int error = ENOENT;
+    last_ = words.front();
+    if (last_.find('/') != std::string::npos) {
+        ::execve(last_.c_str(), argv_.data(), envp_.data());
+        error = errno;
+    } else {
+        std::string_view path = path_variable();
+        while (!path.empty()) {
+            const std::size_t end = path.find(':');
+            candidate_.assign(path.substr(0, end));
+            path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
+            if (candidate_.empty()) candidate_.push_back('.');
+            candidate_.append("/").append(words.front());
+            ::execve(candidate_.c_str(), argv_.data(), envp_.data());
+            if (errno == ENOENT || errno == ENOTDIR) continue;
+            error = errno;
+            last_ = candidate_;
+        }
+    }
+    if (error == ENOEXEC) {  // A script that does not say of which shell.
+        static char shell[] = "/bin/sh";
+        argv_.front() = last_.data();
+        argv_.insert(argv_.begin(), shell);
+        ::execve(shell, argv_.data(), envp_.data());
+    }
+    return error;
+}
 
 Spawned spawn(const SpawnAsk& ask) {
     Child child(ask);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -11,13 +12,21 @@
 
 namespace muster::os {
 
+enum class SpawnAs : std::uint8_t {
+    User,       // In the task's groups, as its user, in its directory.
+    Container,  // An OCI runtime: in the task's groups, as the supervisor; what is to run inside
+                // travels as records on descriptor 3.
+    Helper,     // Clean-up: as the supervisor, in no group of the task.
+};
+
 struct SpawnAsk {
     const Launch& launch;
     const std::vector<std::string>& argv;
     std::vector<const std::vector<std::string>*> env;  // Later ones win.
-    bool as_supervisor = false;   // Keeps user and groups: clean-up and OCI runtimes.
-    bool terminal = false;        // in_out[0] becomes its controlling terminal.
-    int stdio[3] = {-1, -1, -1};  // -1: /dev/null.
+    SpawnAs as = SpawnAs::User;
+    const std::vector<std::string>* inside = nullptr;  // Container: argv inside.
+    bool terminal = false;                             // stdio[0] becomes its controlling terminal.
+    int stdio[3] = {-1, -1, -1};                       // -1: /dev/null.
 };
 
 struct Spawned {
@@ -28,5 +37,23 @@ struct Spawned {
 
 /// Returns once the program runs or has failed to start.
 Spawned spawn(const SpawnAsk& ask);
+
+/// An execve() with the search along PATH and the scripts without a "#!" that a shell would run.
+/// It owns all that it needs, for children that share their parent's memory.
+class ProgramStart {
+public:
+    void set_env(const std::vector<std::string>& env) { env_ = env; }
+    /// Replaces a variable of the same name.
+    void set(std::string variable);
+    const std::vector<std::string>& env() const { return env_; }
+    /// Returns the errno only if it failed.
+    int run(const std::vector<std::string>& argv);
+
+private:
+    std::string_view path_variable() const;
+    std::vector<std::string> env_;
+    std::vector<char*> argv_, envp_;
+    std::string last_, candidate_;
+};
 
 }  // namespace muster::os

@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -110,7 +112,7 @@ void Supervisor::on_timers() {
         if (pipe.flush_at != 0 && pipe.flush_at <= now) flush(pipe);
     if (terminate_at_ != 0 && terminate_at_ <= now) {
         terminate_at_ = 0;
-        group_.signal_all(SIGTERM);
+        signal_task(SIGTERM);
     }
     if (kill_at_ != 0 && kill_at_ <= now) {
         kill_at_ = 0;
@@ -170,6 +172,10 @@ void Supervisor::on_child(pid_t pid, int status) {
 // ---- the task's life --------------------------------------------------------------------------
 
 void Supervisor::begin() {
+    if (!mount_layer())
+        return fail_launch({.error = std::string("cannot mount the task's layer on its image: ") +
+                                     std::strerror(errno)},
+                           false);
     if (!launch_.setup.empty()) return start_setup();
     become_ready();
 }
@@ -178,10 +184,11 @@ void Supervisor::start_setup() {
     int out[2], err[2];
     if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
         return fail_launch({.error = "cannot make a pipe"}, true);
-    const Spawned spawned = spawn({.launch = launch_,
-                                   .argv = launch_.setup,
-                                   .env = {&launch_.env, &launch_.ranks.front().env},
-                                   .stdio = {-1, out[1], err[1]}});
+    const Spawned spawned = spawn_inside({.launch = launch_,
+                                          .argv = launch_.setup,
+                                          .env = {&launch_.env, &launch_.ranks.front().env},
+                                          .stdio = {-1, out[1], err[1]}},
+                                         "setup");
     ::close(out[1]);
     ::close(err[1]);
     add_pipe(out[0], 0, 1, false);
@@ -222,7 +229,6 @@ bool Supervisor::start_rank(int local_rank) {
     SpawnAsk ask{.launch = launch_,
                  .argv = launch_.run,
                  .env = {&launch_.env, &go_env_, &launch_.ranks[rank].env},
-                 .as_supervisor = launch_.container,
                  .terminal = terminal};
     std::vector<int> theirs;
     if (terminal) {
@@ -256,7 +262,7 @@ bool Supervisor::start_rank(int local_rank) {
         add_pipe(out[0], local_rank, 1, false);
         add_pipe(err[0], local_rank, 2, false);
     }
-    const Spawned spawned = spawn(ask);
+    const Spawned spawned = spawn_inside(ask, std::to_string(local_rank));
     for (const int fd : theirs) ::close(fd);
     if (spawned.pid < 0) {
         fail_launch(spawned, false);
@@ -287,10 +293,13 @@ void Supervisor::on_rank_end(int local_rank, int status) {
     exit_.local_rank = local_rank;
     exit_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     exit_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    // An OCI runtime tells a signal as a shell does.
+    if (!launch_.container.empty() && exit_.exit_code > 128 && exit_.exit_code < 128 + NSIG)
+        exit_.signal = std::exchange(exit_.exit_code, -1) - 128;
     const bool others =
         std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& other) { return !other.ended; });
     if (!others || stopping_) return;
-    group_.signal_all(SIGTERM);
+    signal_task(SIGTERM);
     kill_at_ = steady_ms() + kPeersGraceMs;
 }
 
@@ -306,7 +315,7 @@ void Supervisor::stop(std::int64_t grace_ms) {
         begin_emptying();
         return try_to_end();
     }
-    if (first && grace_ms > 0) group_.signal_all(SIGTERM);
+    if (first && grace_ms > 0) signal_task(SIGTERM);
     if (grace_ms <= 0) {
         kill_at_ = 0;
         exit_.killed = true;
@@ -319,9 +328,20 @@ void Supervisor::notice(int signo, std::int64_t grace_ms) {
     if (phase_ != Phase::Running || kill_at_ != 0) return;
     const std::int64_t now = steady_ms();
     const std::int64_t grace = std::max<std::int64_t>(grace_ms, 1);
-    group_.signal_all(signo);
+    signal_task(signo);
     terminate_at_ = now + grace - std::min<std::int64_t>(kTerminateBeforeMs, grace / 3);
     kill_at_ = now + grace;
+}
+
+void Supervisor::signal_task(int signo) {
+    for (const pid_t pid : group_.processes()) {
+        // An OCI runtime is not the task: it has to live to tell how the task ended.
+        const bool runtime =
+            !launch_.container.empty() &&
+            (pid == setup_pid_ || std::any_of(ranks_.begin(), ranks_.end(),
+                                              [&](const Rank& r) { return r.pid == pid; }));
+        if (!runtime) ::kill(pid, signo);
+    }
 }
 
 void Supervisor::begin_emptying() {
@@ -367,15 +387,7 @@ void Supervisor::end() {
         if (!rank.ended) judged_ = true;
     if (!judged_) exit_.exit_code = 0;
     judge(exit_);
-    if (!launch_.after.empty()) {
-        const Spawned spawned = spawn({.launch = launch_,
-                                       .argv = launch_.after,
-                                       .env = {&launch_.env},
-                                       .as_supervisor = true});
-        int status = 0;
-        while (spawned.pid > 0 && ::waitpid(spawned.pid, &status, 0) < 0 && errno == EINTR) {
-        }
-    }
+    if (!launch_.overlay.empty()) ::umount2(launch_.overlay_target.c_str(), MNT_DETACH);
     if (!group_.remove()) {
         // The last process may need a moment to leave its group for good.
         for (int i = 0; i < 50 && !group_.remove(); ++i) ::usleep(2'000);

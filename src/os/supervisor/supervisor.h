@@ -67,6 +67,9 @@ private:
 
     // The task's life.
     void begin();
+    bool mount_layer();
+    /// The command itself, or the runtime that runs it inside.
+    Spawned spawn_inside(SpawnAsk ask, const std::string& which);
     void start_setup();
     void become_ready();
     void release();
@@ -76,6 +79,7 @@ private:
     void on_rank_end(int local_rank, int status);
     void stop(std::int64_t grace_ms);
     void notice(int signo, std::int64_t grace_ms);
+    void signal_task(int signo);
     void begin_emptying();
     void try_to_end();
     void end();
@@ -133,5 +137,10 @@ int supervise(const char* folder, int agent);
 /// folder, with that task's agent connection attached; a supervisor is forked for it. Starting one
 /// this way costs a fraction of an exec. Ends with the agent; the supervisors stay.
 int spawn_supervisors(int agent);
+/// `muster-task --init`: the first process in a container. Takes environment and command from
+/// descriptor 3, runs it, reaps, and ends as it ended.
+int container_init();
+/// `muster-task --without MOUNT -- COMMAND…`: runs a command that does not see MOUNT.
+int run_without_mount(const char* mount, char** command);
 
 }  // namespace muster::os
