@@ -57,7 +57,7 @@ bool Pass::try_shape_head(ShapeEntry& entry, const Order& order) {
     const JobQueued& ask = queued.ask;
     const bool special = !ask.avoid.empty();
     if (!special && entry.blocked_at == state_.freed) {  // Asleep: nothing was freed since.
-        if (!head_blocked_) reserve(entry.shape, ask.id);
+        if (!head_blocked_ && !reserve(entry.shape, ask.id)) return false;
         Blocked why = entry.blocked;
         if (reservation_ && reservation_->job == ask.id) why.expected_start = reservation_->at;
         blocked(entry, queued, why, true);
@@ -89,13 +89,7 @@ bool Pass::try_shape_head(ShapeEntry& entry, const Order& order) {
             why.reason = Reason::NeverFits;
         }
         if (!head_blocked_ && why.reason == Reason::NotEnoughFree) {
-            if (!plan_.starts.empty() && !until_ && ever_fits(state_, entry.shape, true, {})) {
-                // Its reservation counts on the ends of jobs that this plan starts: they come
-                // first.
-                plan_.complete = false;
-                return false;
-            }
-            reserve(entry.shape, ask.id);
+            if (!reserve(entry.shape, ask.id)) return false;
             if (reservation_ && reservation_->at < kNever) why.expected_start = reservation_->at;
         }
         if (!special && !reserved && plan_.starts.empty()) {
@@ -160,12 +154,15 @@ std::optional<std::vector<Slot>> Pass::place(const Shape& shape, const std::vect
 
 /// The earliest moment at which the job fits, as far as ends are known, and what its nodes have
 /// left.
-void Pass::reserve(const Shape& shape, JobId job) {
-    head_blocked_ = true;
-    if (!ever_fits(state_, shape, true, {})) {
-        head_blocked_ = false;  // It waits for nodes, not for others: the next may reserve.
-        return;
+bool Pass::reserve(const Shape& shape, JobId job) {
+    // Who waits for nodes, not for the end of others, reserves nothing: the next may.
+    if (!ever_fits(state_, shape, true, {})) return true;
+    if (!plan_.starts.empty() && !until_) {
+        // It counts on the ends of jobs that this very plan starts: they come first.
+        plan_.complete = false;
+        return false;
     }
+    head_blocked_ = true;
     std::vector<std::pair<Time, JobId>> ends;
     for (const auto& [id, started] : state_.started) {
         Time end = started.start.expected_end;
@@ -201,6 +198,7 @@ void Pass::reserve(const Shape& shape, JobId job) {
         if (reservation_->at < kNever) plan_.wake = std::min(plan_.wake, reservation_->at);
     }
     draft_.undo_to(mark);
+    return true;
 }
 
 /// Nodes that failed the job are avoided as long as the others would do.

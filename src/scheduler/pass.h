@@ -65,7 +65,8 @@ private:
     std::optional<std::vector<Slot>> place(const Shape& shape, const std::vector<NodeId>& avoid,
                                            bool& reserved);
     bool ends_in_time(const Shape& shape) const;
-    void reserve(const Shape& shape, JobId job);
+    /// False: the plan is to be cut here.
+    bool reserve(const Shape& shape, JobId job);
     std::vector<NodeId> avoidable(const Shape& shape, const std::vector<NodeId>& avoid);
 
     PlanIndex::State& state_;
