@@ -89,11 +89,15 @@ int sync_verb(char** argv) {
     const std::string path = std::string(argv[2]) + "/sync-probe";
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) return std::perror(path.c_str()), 1;
+    // Overwrites what is there already, as a write-ahead log in steady state does.
+    constexpr int kBlocks = 256;
     const std::string block(4096, 'x');
+    for (int i = 0; i < kBlocks; ++i) (void)!::write(fd, block.data(), block.size());
+    if (::fsync(fd) != 0) return std::perror("sync"), 1;
     std::vector<double> times;
     for (int i = 0; i < std::atoi(argv[3]); ++i) {
         const auto start = Clock::now();
-        if (::write(fd, block.data(), block.size()) < 0 || ::fdatasync(fd) != 0) return std::perror("sync"), 1;
+        if (::pwrite(fd, block.data(), block.size(), (i % kBlocks) * 4096) < 0 || ::fdatasync(fd) != 0) return std::perror("sync"), 1;
         times.push_back(ms_since(start));
     }
     ::close(fd);

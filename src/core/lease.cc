@@ -29,6 +29,23 @@ void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& gran
     grant.peers = std::move(peers);
 }
 
+/// Not with the next heartbeats: the controller may be gone before those. In a small cluster the
+/// others learn of `node` too, which may be the first peer that they have.
+void Stepper::name_peers_at_once(NodeId node) {
+    constexpr std::size_t kSmall = 4 * kPeers;
+    std::vector<NodeId> nodes{node};
+    if (tables_.nodes.size() <= kSmall)
+        tables_.node_live.for_each([&](std::uint64_t id, const NodeLive& live) {
+            if (id != node.value && live.session != 0 && live.peers_named < kPeers)
+                nodes.push_back({id});
+        });
+    for (const NodeId id : nodes) {
+        protocol::LeaseGrant grant{term(), 0, {}};
+        edit_node_live(id, [&](NodeLive& live) { name_peers(id, live, grant); });
+        if (!grant.peers.empty()) send(id, std::move(grant));
+    }
+}
+
 void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
     NodeLive live = tables_.node_live.at(node.value);
     protocol::LeaseGrant grant{term(), message.sequence, {}};

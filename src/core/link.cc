@@ -93,10 +93,7 @@ Status Stepper::operator()(const LinkOpened& event) {
                   "it runs tasks of a state that is lost: they are left alone, and it gets no new "
                   "work until they end");
     send(id, std::move(welcome));
-    // Its peers at once, not with the first heartbeat: the controller may be gone before that.
-    protocol::LeaseGrant named{term(), 0, {}};
-    edit_node_live(id, [&](NodeLive& live) { name_peers(id, live, named); });
-    if (!named.peers.empty()) send(id, std::move(named));
+    name_peers_at_once(id);
     reconcile(id, event.hello, rebooted);
     if (before.health != NodeHealth::Ready) tell_node("node.ready", id);
     thaw_if_over();

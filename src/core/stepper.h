@@ -147,6 +147,7 @@ private:
     void job_due(JobId id);
     void thaw_if_over();
     bool too_many_silent() const;
+    void name_peers_at_once(NodeId node);
     void name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant);
     std::vector<protocol::PeerAddress> peers_of(NodeId node) const;
     /// Tasks on the node, as (job, rank).

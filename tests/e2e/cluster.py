@@ -146,8 +146,8 @@ class Cluster:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def print_logs(self):
-        for path in sorted(self.root.glob("**/*.log")):
-            if path.name in ("controller.log", "agent.log"):
+        for path in [self.root / "controller.log", *sorted(self.root.glob("n*/agent.log"))]:
+            if path.exists():
                 print(f"---- {path.relative_to(self.root)}")
                 print(path.read_text(errors="replace")[-6000:])
 
