@@ -45,7 +45,7 @@ std::vector<Column> token_columns() {
             {.head = "KIND", .fields = {"kind"}},
             {.head = "FOR", .fields = {"user", "node"}, .cell = whom_cell},
             {.head = "ROLE", .fields = {"admin"}, .cell = admin_cell},
-            {.head = "USES LEFT", .fields = {"uses_left"}, .cell = uses_cell, .right = true},
+            {.head = "USES-LEFT", .fields = {"uses_left"}, .cell = uses_cell, .right = true},
             {.head = "EXPIRES", .fields = {"expires", "expired"}, .cell = expires_cell},
             {.head = "MADE", .fields = {"created"}, .cell = made_cell},
             {.head = "BY", .fields = {"created_by"}}};

@@ -20,12 +20,21 @@ int failed(App& app, const Error& error) {
     return exit_codes::kMusterFailed;
 }
 
+/// The server's own words, where it refused the upgrade with a problem.
+Error told_plainly(const Error& error) {
+    if (!error.cause.starts_with('{')) return error;
+    const auto problem = JsonDocument::parse(error.cause);
+    if (!problem || !problem->root()["detail"].is_string()) return error;
+    return error_of_reply(static_cast<int>(problem->root()["status"].integer(500)),
+                          "application/problem+json", error.cause);
+}
+
 int join_task(App& app, const std::string& where, std::string body, const SessionOptions& options) {
     const auto client = app.client();
     if (!client) return failed(app, client.error());
     auto pipe = (*client)->connection()->upgrade(
         {.method = "POST", .target = where, .body = std::move(body)});
-    if (!pipe) return failed(app, pipe.error());
+    if (!pipe) return failed(app, told_plainly(pipe.error()));
     return run_session(app, *std::move(pipe), options);
 }
 

@@ -250,10 +250,10 @@ int doctor(App& app, const Invocation& invocation) {
         std::string head(word_of(finding.verdict));
         head.append(9 - head.size(), ' ');
         std::string check = finding.check;
-        check.append(check.size() < 14 ? 14 - check.size() : 1, ' ');
+        check.append(check.size() < 15 ? 15 - check.size() : 1, ' ');
         out += paint(head, tone, app.out_color()) + check + finding.text + "\n";
         if (!finding.fix.empty())
-            out += std::string(23, ' ') + paint("fix: ", Tone::Dim, app.out_color()) + finding.fix +
+            out += std::string(24, ' ') + paint("fix: ", Tone::Dim, app.out_color()) + finding.fix +
                    "\n";
     }
     app.out().write(out);

@@ -27,6 +27,8 @@ constexpr Duration kProgressEvery{5000};
 constexpr Duration kStreamWait{60'000};
 /// How long the last lines of output may take after the job has ended.
 constexpr Duration kDrainMax{10'000};
+/// How long an ended job may take to appear in the history.
+constexpr Duration kHistoryMax{10'000};
 
 struct JobNews {
     std::shared_ptr<JsonDocument> row;  // nullptr: it left the live state.
@@ -228,6 +230,12 @@ private:
     void look_in_history() {
         auto whole = client_.get(target("/v1/jobs/", options_.job));
         if (!whole && is_away(whole.error())) return;
+        // Between the live state and the history there may be a moment.
+        if (!whole && whole.error().code == Code::NotFound &&
+            (!job_.id.empty() || options_.exists)) {
+            if (gone_at_.ms == 0) gone_at_ = app_.now();
+            if (app_.now() < gone_at_ + kHistoryMax) return;
+        }
         gone_ = false;
         if (!whole)
             broken_ = whole.error();
@@ -384,7 +392,7 @@ private:
     std::int64_t log_attempt_ = -1, log_ended_ = -1, said_step_ = -1;
     std::int64_t before_lost_ = 0, before_repeated_ = 0;
 
-    Time said_at_, drain_until_;
+    Time said_at_, drain_until_, gone_at_;
     int interrupt_fd_;
     Readers readers_;  // Last: its threads end before anything they touch does.
 };

@@ -14,6 +14,7 @@ struct FollowOptions {
     bool progress = true;  // Bar or lines of progress on stderr.
     bool timeline = true;  // At the end, on stderr.
     bool quiet = false;    // Nothing but the exit code.
+    bool exists = false;   // It was just submitted: that it is nowhere must be a moment's matter.
 };
 
 /// The job's own exit code; 125 when it could not be followed; 130 after an interrupt.

@@ -181,7 +181,7 @@ int gpus(App& app, const Invocation& invocation) {
             {.head = "DOWN", .fields = {"unusable"}, .right = true},
             {.head = "TOTAL", .fields = {"total"}, .right = true},
             {.head = "NODES", .fields = {"nodes"}, .right = true},
-            {.head = "MOST FREE ON ONE", .fields = {"most_free_on_a_node"}, .right = true},
+            {.head = "MOST-ON-ONE", .fields = {"most_free_on_a_node"}, .right = true},
         };
     }
     return show_list(app, invocation, listing);
@@ -195,8 +195,8 @@ int queues(App& app, const Invocation& invocation) {
              {.head = "PENDING", .fields = {"pending"}, .right = true},
              {.head = "ACTIVE", .fields = {"active"}, .right = true},
              {.head = "HELD", .fields = {"held"}, .right = true},
-             {.head = "GPUS USED", .fields = {"gpus_used"}, .right = true},
-             {.head = "GPUS PENDING", .fields = {"gpus_pending"}, .right = true},
+             {.head = "GPUS-USED", .fields = {"gpus_used"}, .right = true},
+             {.head = "GPUS-PENDING", .fields = {"gpus_pending"}, .right = true},
              {.head = "OLDEST", .fields = {"oldest_pending"}, .cell = age_cell, .right = true}},
         .name_field = "name",
         .none = "no queues"};

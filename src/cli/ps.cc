@@ -27,6 +27,8 @@ CellText time_cell(Values v, const Look&) {
 /// Where it runs and how far it is, or why it does not.
 CellText place_cell(Values v, const Look&) {
     std::string out;
+    if (v[3].view(out) == "failed" && !v[2].empty()) return {v[2].text(), Tone::Bad};
+    out.clear();
     if (const Json fraction = v[1].path("fraction"); fraction.is_number())
         out = std::to_string(static_cast<int>(fraction.number() * 100)) + "% ";
     std::vector<std::string> names;
@@ -61,7 +63,7 @@ std::vector<Column> job_columns() {
         {.head = "FAULTS", .fields = {"faults"}, .right = true, .wide = true},
         {.head = "SUBMITTED", .fields = {"submitted"}, .cell = submitted_cell, .wide = true},
         {.head = "WHERE/WHY",
-         .fields = {"node_names", "progress", "reason"},
+         .fields = {"node_names", "progress", "reason", "state"},
          .cell = place_cell,
          .flexible = true},
     };

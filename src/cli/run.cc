@@ -114,8 +114,11 @@ int dry_run(App& app, Client& client, const OutputForm& form, const std::string&
                  (why["text"].empty() ? "" : ": " + printable(why["text"].text())));
         return exit_codes::kOk;
     }
-    return app.fail(numbered(errors::kNeverFits, "this job can never start here",
-                             why["text"].text(), why["fix"].text()));
+    std::string cause = why["text"].text();
+    constexpr std::string_view kAgain = "can never start here: ";
+    if (cause.starts_with(kAgain)) cause.erase(0, kAgain.size());
+    return app.fail(
+        numbered(errors::kNeverFits, "this job can never start here", cause, why["fix"].text()));
 }
 
 int wait_and_attach(App& app, Client& client, const std::string& id) {
@@ -142,13 +145,14 @@ int wait_and_attach(App& app, Client& client, const std::string& id) {
 int after_submit(App& app, Client& client, const Invocation& invocation, const std::string& id,
                  bool pty) {
     if (pty && !invocation.has("detach")) return wait_and_attach(app, client, id);
-    if (invocation.has("follow")) return follow_job(app, {.job = id});
+    if (invocation.has("follow")) return follow_job(app, {.job = id, .exists = true});
     if (invocation.has("wait"))
         return follow_job(app, {.job = id,
                                 .logs = false,
                                 .progress = false,
                                 .timeline = false,
-                                .quiet = invocation.has("quiet")});
+                                .quiet = invocation.has("quiet"),
+                                .exists = true});
     return exit_codes::kOk;
 }
 

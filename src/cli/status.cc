@@ -88,10 +88,10 @@ std::string attempts_table(const JobView& job, Time now, const TableStyle& style
     Table table({{"ATTEMPT", true},
                  {"STARTED"},
                  {"RAN", true},
-                 {"ENDED BY"},
+                 {"ENDED-BY"},
                  {"NODE"},
-                 {"FROM STEP", true},
-                 {"TO STEP", true},
+                 {"FROM-STEP", true},
+                 {"TO-STEP", true},
                  {"LOST", true},
                  {"MESSAGE", false, true}});
     const auto step = [](std::int64_t value) { return value < 0 ? "-" : std::to_string(value); };
@@ -260,7 +260,8 @@ std::string why_text(const Json& why, Time now, bool color) {
     if (!reason["hold_owner"].empty()) line("held by", reason["hold_owner"].text());
     for (Json job = reason["waiting_for"].first(); job.exists(); job = job.next())
         line("waits for", "job " + job.text());
-    if (!reason["eligible"].empty())
+    if (now < moment_of(reason["eligible"]))
+
         line("not before", clock_text(moment_of(reason["eligible"]), now));
     if (!reason["expected_start"].empty())
         line("starts", "about " + clock_text(moment_of(reason["expected_start"]), now) +

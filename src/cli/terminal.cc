@@ -48,13 +48,22 @@ std::string below(const World& world, std::string_view variable, std::string_vie
 
 void Output::write(std::string_view bytes) {
     if (error_ != 0) return;
+    if (fd_ >= 0 && bytes.size() >= kBufferMax) {
+        flush();
+        write_out(bytes);  // Large pieces go out uncopied.
+        return;
+    }
     buffer_ += bytes;
     if (fd_ >= 0 && buffer_.size() >= kBufferMax) flush();
 }
 
 void Output::flush() {
     if (fd_ < 0) return;
-    std::string_view left = buffer_;
+    write_out(buffer_);
+    buffer_.clear();
+}
+
+void Output::write_out(std::string_view left) {
     while (!left.empty() && error_ == 0) {
         const ssize_t wrote = ::write(fd_, left.data(), left.size());
         if (wrote > 0) {
@@ -66,7 +75,6 @@ void Output::flush() {
             error_ = errno;
         }
     }
-    buffer_.clear();
 }
 
 std::string_view World::variable(std::string_view name) const {

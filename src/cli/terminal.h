@@ -31,6 +31,7 @@ public:
     int fd() const { return fd_; }
 
 private:
+    void write_out(std::string_view left);
     int fd_;
     int error_ = 0;
     std::string buffer_;

@@ -322,11 +322,11 @@ TEST(Doctor, tells_problem_and_remedy) {
     cluster.answer("GET /v1/nodes", R"({"items":[]})");
     const Ran ran = cluster.run({"doctor"});
     EXPECT_EQ(ran.code, 1);
-    EXPECT_NE(ran.out.find("warning  clock         the controller's clock is 1m00s ahead"),
+    EXPECT_NE(ran.out.find("warning  clock          the controller's clock is 1m00s ahead"),
               std::string::npos)
         << ran.out;
     EXPECT_NE(ran.out.find("warning  versions"), std::string::npos);
-    EXPECT_NE(ran.out.find("problem  nodes         no node has joined"), std::string::npos);
+    EXPECT_NE(ran.out.find("problem  nodes          no node has joined"), std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Lists that go on: redrawn in place on a terminal, appended when piped.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "cli/output.h"
@@ -68,7 +69,10 @@ public:
             switch (next->got) {
                 case EventStream::Got::Event: take(next->event); break;
                 case EventStream::Got::TimedOut: draw(); break;
-                case EventStream::Got::Restarted: items_.clear(); break;
+                case EventStream::Got::Restarted:
+                    items_.clear();
+                    loaded_ = false;
+                    break;
                 case EventStream::Got::Away: tell("the controller is away; waiting for it"); break;
                 case EventStream::Got::Back: tell("the controller is back"); break;
                 case EventStream::Got::Interrupted:
@@ -92,9 +96,9 @@ private:
     }
     void take(const net::ServerEvent& event) {
         if (event.name == "bookmark") {
-            loaded_ = true;
+            const bool first = !std::exchange(loaded_, true);
             status_.clear();
-            if (!live_) append_all();
+            if (first && !live_) append_all();
             return;
         }
         auto document = JsonDocument::parse(event.data);
