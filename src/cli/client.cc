@@ -231,7 +231,8 @@ Result<EventStream::Next> EventStream::connect() {
         return Next{Got::Back};
     }
     const int status = opened ? (*opened)->status() : 503;
-    if (opened && status == 410) {
+    // What it would go on from is compacted away: from the start. Without that it is an answer.
+    if (opened && status == 410 && !last_id_.empty()) {
         last_id_.clear();
         return Next{Got::Restarted};
     }

@@ -13,15 +13,8 @@
 namespace muster::os {
 
 void keep_log_only(const std::string& folder) {
-    bool has_log = false;
-    for (const std::string& file : list_folder(folder)) {
-        if (log_file_offset(file) >= 0) {
-            has_log = true;
-        } else {
-            (void)remove_tree(AT_FDCWD, (folder + "/" + file).c_str());
-        }
-    }
-    if (!has_log) (void)remove_tree(AT_FDCWD, folder.c_str());
+    for (const std::string& file : list_folder(folder))
+        if (log_file_offset(file) < 0) (void)remove_tree(AT_FDCWD, (folder + "/" + file).c_str());
 }
 
 void sweep_kept_logs(const std::string& logs_dir, Duration keep, Bytes bytes_max) {
@@ -33,8 +26,9 @@ void sweep_kept_logs(const std::string& logs_dir, Duration keep, Bytes bytes_max
     std::int64_t sum = 0;
     for (const std::string& name : list_folder(logs_dir)) {
         Kept kept{.folder = logs_dir + "/" + name};
+        struct stat about {};
+        if (::lstat(kept.folder.c_str(), &about) == 0) kept.changed_ms = about.st_mtim.tv_sec * 1000;
         for (const std::string& file : list_folder(kept.folder)) {
-            struct stat about {};
             if (::lstat((kept.folder + "/" + file).c_str(), &about) != 0) continue;
             kept.bytes += about.st_blocks * 512;
             kept.changed_ms = std::max<std::int64_t>(kept.changed_ms, about.st_mtim.tv_sec * 1000);

@@ -341,11 +341,13 @@ void Task::clean() {
     const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
     const bool small =
         ::unlinkat(dir_.get(), files::kScratch, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
     if (small && !has_log) {
         (void)remove_tree(AT_FDCWD, folder_.c_str());
+        // An empty file in place of the folder: it wrote nothing, which is not "no longer kept".
+        const Fd nothing(::open(kept.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
         return;
     }
-    const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
     (void)remove_tree(AT_FDCWD, kept.c_str());
     if (::rename(folder_.c_str(), kept.c_str()) != 0) return;
     context_.slow->post([kept] { keep_log_only(kept); });
