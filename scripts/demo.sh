@@ -22,8 +22,14 @@ cleanup() {
     scripts/testnet.sh -p "$net" down 2>/dev/null
     rm -rf "$work"
 }
-# Supervisors, and what runs below them, whose folder lies under $1.
-task_pids() { pgrep -f "muster-task.*$1" || true; }
+# Supervisors whose task's folder, in which they stand, lies under $1.
+task_pids() {
+    local pid
+    for pid in $(pgrep -x muster-task || true); do
+        [[ $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$1"* ]] && echo "$pid"
+    done
+    true
+}
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 

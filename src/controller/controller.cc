@@ -141,7 +141,8 @@ public:
         const auto view = loop_->view();
         view->nodes.for_each([&](std::uint64_t id, const core::Node& node) {
             const core::NodeLive* live = view->node_live.find(id);
-            if (node.facts && node.facts->name == name && live != nullptr) ready = live->health == model::NodeHealth::Ready;
+            if (node.facts && node.facts->name == name && live != nullptr)
+                ready = live->health == model::NodeHealth::Ready;
         });
         return ready;
     }
@@ -242,8 +243,11 @@ private:
         net::HttpServerOptions options;
         options.unix_path = config_.socket;
         options.tcp_address = config_.listen;
+        // With the CA in the chain, a client that pins only its hash can follow.
         if (!config_.listen.empty())
-            options.tls = net::ServerTls{authority_->own.certificate_pem, authority_->own.key_pem};
+            options.tls =
+                net::ServerTls{authority_->own.certificate_pem + authority_->ca.certificate_pem,
+                               authority_->own.key_pem};
         if (!config_.socket.empty()) {
             std::error_code ignored;
             std::filesystem::create_directories(std::filesystem::path(config_.socket).parent_path(),

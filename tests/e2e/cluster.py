@@ -116,16 +116,14 @@ class Cluster:
         process.wait()
 
     def task_pids(self, number=None):
-        """Supervisors of this cluster's tasks (of one node): found by their folder below ours."""
-        root = str(self.root / f"n{number}" if number else self.root)
+        """Supervisors of this cluster's tasks (of one node): each stands in its task's folder."""
+        root = str(self.root / f"n{number}" if number else self.root) + "/"
         found = []
         for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            with contextlib.suppress(OSError):
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if words and words[0].endswith(b"muster-task") and any(root.encode() in word for word in words):
-                    found.append(int(entry.name))
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if (entry / "comm").read_text().strip() == "muster-task" and os.readlink(entry / "cwd").startswith(root):
+                        found.append(int(entry.name))
         return found
 
     def close(self):
