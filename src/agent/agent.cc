@@ -96,6 +96,7 @@ private:
     std::atomic<bool> linked_ = false;
     std::atomic<std::int64_t> lease_until_ms_ = 0;  // 0: never granted.
     std::string last_failure_;
+    Duration fence_;  // As the runtime was told.
     Time renew_check_;
     std::atomic<bool> renewing_ = false;
     std::thread renewer_;
@@ -245,6 +246,7 @@ bool Loop::handle(Item item) {
 void Loop::step(node::Event event) {
     node::Step done = node::step(state_, {.at = clock_.now(), .event = std::move(event)});
     lease_until_ms_ = state_.granted ? state_.lease_until.ms : 0;
+    if (fence_ != state_.rules.fence) runtime_->set_fence(fence_ = state_.rules.fence);
     for (const std::string& note : done.notes) hooks_.log(note);
     for (node::Command& command : done.commands) execute(std::move(command));
 }

@@ -32,6 +32,7 @@ struct Context {
     std::function<void(protocol::AgentMessage)> tell;
     std::function<int()> take_port;  // A port that is free on this node, not given to another.
     std::vector<model::Device> devices;
+    Duration fence{protocol::LeaseRules{}.fence};
 };
 
 std::vector<model::Device> find_devices(const std::vector<model::Device>& known,

@@ -11,6 +11,11 @@
 #include "os/task_files.h"
 
 namespace muster::os {
+namespace {
+
+constexpr std::size_t kLogsMax = 50'000;  // Empty ones take no bytes, but a name each.
+
+}  // namespace
 
 void keep_log_only(const std::string& folder) {
     for (const std::string& file : list_folder(folder))
@@ -27,7 +32,8 @@ void sweep_kept_logs(const std::string& logs_dir, Duration keep, Bytes bytes_max
     for (const std::string& name : list_folder(logs_dir)) {
         Kept kept{.folder = logs_dir + "/" + name};
         struct stat about {};
-        if (::lstat(kept.folder.c_str(), &about) == 0) kept.changed_ms = about.st_mtim.tv_sec * 1000;
+        if (::lstat(kept.folder.c_str(), &about) == 0)
+            kept.changed_ms = about.st_mtim.tv_sec * 1000;
         for (const std::string& file : list_folder(kept.folder)) {
             if (::lstat((kept.folder + "/" + file).c_str(), &about) != 0) continue;
             kept.bytes += about.st_blocks * 512;
@@ -39,9 +45,11 @@ void sweep_kept_logs(const std::string& logs_dir, Duration keep, Bytes bytes_max
     std::sort(all.begin(), all.end(),
               [](const Kept& a, const Kept& b) { return a.changed_ms < b.changed_ms; });
     const std::int64_t oldest = static_cast<std::int64_t>(::time(nullptr)) * 1000 - keep.ms;
+    std::size_t left = all.size();
     for (const Kept& kept : all) {
-        if (kept.changed_ms >= oldest && sum <= bytes_max.value) break;
+        if (kept.changed_ms >= oldest && sum <= bytes_max.value && left <= kLogsMax) break;
         if (remove_tree(AT_FDCWD, kept.folder.c_str())) sum -= kept.bytes;
+        --left;
     }
 }
 

@@ -220,6 +220,11 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     if (environment.devices.size() != ask.order.devices.size())
         return Refused{.cause = model::Cause::DeviceFault,
                        .message = "a device of the order is not on this node any more"};
+    if (ask.spec.launch == model::Launch::Mpi && ask.order.gang->size() > 1)
+        return Refused{.cause = model::Cause::UserError,
+                       .message =
+                           "launch: mpi over several nodes is not there yet; use torchrun, "
+                           "per-gpu or per-node, or one node"};
     const std::string workdir = ask.spec.workdir.empty() ? environment.scratch : ask.spec.workdir;
     Prepared prepared;
     prepared.checkpoint_dir = checkpoint_folder(ask);
@@ -253,6 +258,7 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
         launch.ranks.push_back({.env = rank_environment(environment, rank)});
     launch.limits = limits();
     launch.barrier = ask.order.barrier;
+    if (ask.order.gang->size() > 1) launch.fence_ms = ask.fence.ms;
     launch.pty = ask.spec.pty && ask.order.key.rank == 0;
     launch.reset_oom_score = own_oom_score();
     launch.log_bytes_max = ask.log_bytes_max;

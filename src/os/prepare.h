@@ -39,6 +39,7 @@ struct PrepareAsk {
     bool root = false;
     std::int64_t log_bytes_max = 0;
     int port = 0;  // For a task without barrier.
+    Duration fence;
     // For a container:
     std::optional<Image> image;
     OciRuntime oci;

@@ -120,6 +120,14 @@ public:
         loop_.run_and_wait([&] { context_.devices = std::move(devices); });
     }
 
+    void set_fence(Duration fence) override {
+        loop_.post([this, fence] {
+            if (context_.fence == fence) return;
+            context_.fence = fence;
+            for (const auto& [key, task] : tasks_) task->tell_fence();
+        });
+    }
+
 private:
     class Handle;
 

@@ -39,6 +39,8 @@ public:
     static Result<std::unique_ptr<TaskRuntime>> open(RuntimeOptions options);
     /// The declaration was loaded anew: for tasks that start from now on.
     virtual void set_devices(std::vector<model::Device> devices) = 0;
+    /// How long a gang's task may run on without an agent (the lease's fence time).
+    virtual void set_fence(Duration fence) = 0;
 };
 
 }  // namespace muster::os

@@ -171,6 +171,41 @@ TEST(Runtime, says_that_a_task_vanished_with_its_supervisor_and_kills_what_it_le
     EXPECT_EQ(end.cause, Cause::Vanished);
 }
 
+TEST(Runtime, a_gangs_task_stops_itself_when_no_agent_comes_for_longer_than_the_lease) {
+    TestNode node;
+    node->set_fence(Duration{300});
+    const auto gang = std::make_shared<const protocol::Gang>(
+        protocol::Gang{{.name = "a", .address = "10.0.0.1"}, {.name = "b", .address = "10.0.0.2"}});
+    protocol::StartTask order = make_order(1, "exec sleep 1000");
+    order.gang = gang;
+    const protocol::StartTask single = make_order(2, "exec sleep 1000");
+    node->start(order);
+    node->start(single);
+    node.wait_state(order.key, TaskState::Running);
+    node.wait_state(single.key, TaskState::Running);
+    node.leave();
+    // Its own end is in its folder before any agent is back.
+    while (::access((node.task_folder(order.key) + "/exit").c_str(), F_OK) != 0) ::usleep(10'000);
+    node.restart();
+    EXPECT_EQ(model::to_text(node.wait_end(order.key).cause), model::to_text(Cause::Fenced));
+    EXPECT_EQ(node.wait_state(single.key, TaskState::Running).state, TaskState::Running);
+}
+
+TEST(Runtime, runs_as_the_submitting_user_and_never_as_root_for_another) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+    TestNode node;
+    protocol::StartTask order = make_order(
+        1,
+        "id -un; id -u; touch here && echo writes; touch ../order 2>/dev/null || echo not there; "
+        "cat ../launch 2>/dev/null || echo nor reads; /usr/bin/python3 -c 'import os,socket; "
+        "s=socket.socket(socket.AF_UNIX); s.connect(os.environ[\"MUSTER_SOCKET\"]); "
+        "s.sendall(b\"progress step=1\\n\"); print(s.recv(9).decode().strip())'");
+    order.user = "nobody";
+    node->start(order);
+    EXPECT_EQ(node.wait_end(order.key).cause, Cause::Success);
+    EXPECT_EQ(node.log(order.key), "nobody\n65534\nwrites\nnot there\nnor reads\nok\n");
+}
+
 TEST(Runtime, refuses_a_user_that_the_node_does_not_know) {
     TestNode node;
     protocol::StartTask order = make_order(8, "true");

@@ -23,6 +23,18 @@ using protocol::TaskState;
 
 constexpr std::int64_t kReconnectMs = 200;
 
+/// Without control groups: the processes that carry this task's socket in their environment.
+void kill_marked(const std::string& folder) {
+    const std::string mark = "MUSTER_SOCKET=" + folder + "/" + files::kRun + "/sock";
+    for (const std::string& name : list_folder("/proc")) {
+        const auto pid = static_cast<pid_t>(to_number(name));
+        if (pid <= 1 || pid == ::getpid()) continue;
+        const auto environment = read_file("/proc/" + name + "/environ", 4 << 20);
+        if (environment && environment->find(mark + '\0') != std::string::npos)
+            ::kill(pid, SIGKILL);
+    }
+}
+
 std::string told_file(Cause cause, int signo) {
     std::string text;
     put_record(text, "cause", static_cast<std::int64_t>(cause));
@@ -138,6 +150,7 @@ PrepareAsk Task::prepare_ask() const {
             .root = context_.root,
             .log_bytes_max = context_.options.log_max.value,
             .port = port_,
+            .fence = context_.fence,
             .image = image_,
             .oci = context_.oci,
             .supervisor = context_.options.supervisor,
@@ -237,7 +250,13 @@ void Task::connect(Fd socket) {
                                                       std::vector<Fd>) { on_packet(kind, text); },
                                   .on_gone = [this] { on_gone(); }});
     watch_supervisor_log();
+    tell_fence();
     if (stop_wanted_) stop(stop_wanted_->first, stop_wanted_->second);
+}
+
+void Task::tell_fence() {
+    if (link_ && order_.gang && order_.gang->size() > 1)
+        link_->send(packet::kFence, std::to_string(context_.fence.ms));
 }
 
 // ---- orders -----------------------------------------------------------------------------------
@@ -416,6 +435,7 @@ void Task::vanish() {
     const std::vector<GroupLaunch> groups = context_.cgroups.find(folder_name(order_.key));
     const ProcessGroup left(groups);
     left.kill_groups();
+    if (!context_.cgroups.usable()) kill_marked(folder_);
     if (!left.empty()) {
         set_state(TaskState::Stopping);
         retry_ = context_.loop->after(kReconnectMs, [this] { vanish(); });

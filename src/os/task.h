@@ -34,6 +34,8 @@ public:
     void release(const protocol::Go& go);
     void notice(const protocol::NoticeTask& notice);
     void stop(model::Cause cause, Duration grace);
+    /// Tells the supervisor of a gang's task how long it may be without an agent.
+    void tell_fence();
     /// The folder goes; the log is kept. Only of an ended task.
     void clean();
 

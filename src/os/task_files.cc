@@ -96,6 +96,7 @@ std::string encode(const Launch& launch) {
     put_record(out, "overlay", launch.overlay);
     put_record(out, "overlay-target", launch.overlay_target);
     put_record(out, "reset-oom-score", launch.reset_oom_score);
+    put_record(out, "fence-ms", launch.fence_ms);
     put_record(out, "log-bytes-max", launch.log_bytes_max);
     put_record(out, "end", 1);
     return out;
@@ -163,6 +164,8 @@ void take_launch_record(Launch& launch, std::string_view key, std::string_view v
         launch.overlay_target = value;
     } else if (key == "reset-oom-score") {
         launch.reset_oom_score = number != 0;
+    } else if (key == "fence-ms") {
+        launch.fence_ms = number;
     } else if (key == "log-bytes-max") {
         launch.log_bytes_max = number;
     }
@@ -185,6 +188,7 @@ std::string encode(const Exit& exit) {
     put_record(out, "setup-failed", exit.setup_failed);
     put_record(out, "stopped", exit.stopped);
     put_record(out, "killed", exit.killed);
+    put_record(out, "fenced", exit.fenced);
     put_record(out, "exit-code", exit.exit_code);
     put_record(out, "signal", exit.signal);
     put_record(out, "local-rank", exit.local_rank);
@@ -206,6 +210,7 @@ bool decode_exit(std::string_view bytes, Exit& exit) {
         if (key == "setup-failed") exit.setup_failed = number != 0;
         if (key == "stopped") exit.stopped = number != 0;
         if (key == "killed") exit.killed = number != 0;
+        if (key == "fenced") exit.fenced = number != 0;
         if (key == "exit-code") exit.exit_code = static_cast<int>(number);
         if (key == "signal") exit.signal = static_cast<int>(number);
         if (key == "local-rank") exit.local_rank = static_cast<int>(number);

@@ -36,6 +36,7 @@ constexpr char kGo = 'G';
 constexpr char kNotice = 'N';    // "<signal number>"
 constexpr char kStop = 'S';      // "<grace in ms>"
 constexpr char kWatchLog = 'A';  // "<bytes known>": answer kLog once there are more.
+constexpr char kFence = 'F';     // "<ms>": stop if no agent is there for so long; 0: never.
 constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows=.
 constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
 // To the agent.
@@ -89,6 +90,7 @@ struct Launch {
     bool barrier = false;
     bool pty = false;
     bool reset_oom_score = false;
+    std::int64_t fence_ms = 0;  // As packet::kFence; for gangs, which must not run twice.
     std::int64_t log_bytes_max = 100 << 20;
 };
 std::string encode(const Launch& launch);
@@ -99,6 +101,7 @@ struct Exit {
     bool setup_failed = false;
     bool stopped = false;  // Told to stop before it ended.
     bool killed = false;   // …and had to be killed after the grace.
+    bool fenced = false;   // …by itself: no agent was there for longer than the lease.
     int exit_code = -1;    // Of the first rank that failed; 0: all ended well.
     int signal = 0;
     int local_rank = 0;

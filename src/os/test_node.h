@@ -24,6 +24,8 @@ public:
     TaskRuntime* operator->() { return runtime_.get(); }
     /// As if the agent had been killed and started again.
     void restart();
+    /// As if the agent had been killed; restart() brings the next.
+    void leave() { runtime_.reset(); }
     const std::string& folder() const { return options_.state_dir; }
     std::string task_folder(const protocol::TaskKey& key) const;
 

@@ -31,6 +31,7 @@ Cause cause_of(const Exit& exit, const Told& told) {
     const bool well = exit.exit_code == 0 && exit.signal == 0;
     if (exit.launch_failed) return Cause::Launch;
     const bool finished = well && told.done;
+    if (exit.fenced && told.stop == Cause::None) return Cause::Fenced;
     if (exit.stopped && told.stop != Cause::None)
         return finished && told.stop == Cause::Preempted ? Cause::Success : told.stop;
     if (told.notice != Cause::None) {
@@ -56,6 +57,8 @@ model::TaskEnd judge(const Exit& exit, const Told& told) {
     end.cpu_ms = exit.cpu_ms;
     if (end.cause == Cause::Oom) {
         end.message = "out of memory: killed by its limit, peak " + format_bytes(end.peak_memory);
+    } else if (exit.fenced && end.cause == Cause::Fenced) {
+        end.message = "stopped itself: its agent was away for longer than the lease";
     } else if (end.cause == Cause::Launch) {
         end.message = exit.message;
     } else if (end.cause != Cause::Success) {

@@ -94,6 +94,7 @@ void Supervisor::on_packet(Connection& connection, std::string_view text) {
         case packet::kNotice: return notice(static_cast<int>(to_number(text)), to_number(second));
         case packet::kStop: return stop(to_number(text));
         case packet::kWatchLog: connection.log_known = to_number(text); return;
+        case packet::kFence: launch_.fence_ms = to_number(text); return;
         case packet::kExec: return start_exec(connection, text);
         case packet::kTerminal: return give_terminal(connection);
         default: return;  // Of a newer agent.

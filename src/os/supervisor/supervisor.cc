@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::int64_t kPeersGraceMs = 10'000;       // Of the other ranks when one failed.
 constexpr std::int64_t kTerminateBeforeMs = 10'000;  // The end of a notice's grace.
+constexpr std::int64_t kFenceGraceMs = 2'000;
 constexpr std::int64_t kSyncWorthMs = 1'000;  // A shorter task is repeated after a power cut.
 constexpr std::int64_t kStuckAfterMs = 5'000;
 constexpr std::int64_t kRetryMaxMs = 1'000;
@@ -94,20 +95,36 @@ void Supervisor::loop_once() {
     on_timers();
     tell_log();
     std::erase_if(connections_, [](const Connection& c) { return c.fd < 0; });
+    watch_for_agent();
 }
 
 int Supervisor::wait_ms() const {
     std::int64_t at = INT64_MAX;
     for (const Pipe& pipe : pipes_)
         if (pipe.flush_at != 0) at = std::min(at, pipe.flush_at);
-    for (const std::int64_t timer : {terminate_at_, kill_at_, retry_at_})
+    for (const std::int64_t timer : {terminate_at_, kill_at_, retry_at_, orphan_at_})
         if (timer != 0) at = std::min(at, timer);
     if (at == INT64_MAX) return -1;
     return static_cast<int>(std::clamp<std::int64_t>(at - steady_ms(), 0, 1'000'000));
 }
 
+/// A gang's task must not outlive its node's lease: its place is taken by another then. Whether the
+/// lease lives only the agent knows.
+void Supervisor::watch_for_agent() {
+    if (launch_.fence_ms <= 0 || !connections_.empty() || stopping_) {
+        orphan_at_ = 0;
+    } else if (orphan_at_ == 0) {
+        orphan_at_ = steady_ms() + launch_.fence_ms;
+    }
+}
+
 void Supervisor::on_timers() {
     const std::int64_t now = steady_ms();
+    if (orphan_at_ != 0 && orphan_at_ <= now && phase_ != Phase::Over) {
+        orphan_at_ = 0;
+        exit_.fenced = true;
+        stop(kFenceGraceMs);
+    }
     for (Pipe& pipe : pipes_)
         if (pipe.flush_at != 0 && pipe.flush_at <= now) flush(pipe);
     if (terminate_at_ != 0 && terminate_at_ <= now) {

@@ -62,6 +62,7 @@ private:
     void loop_once();
     int wait_ms() const;
     void on_timers();
+    void watch_for_agent();
     void on_children();
     void on_child(pid_t pid, int status);
 
@@ -124,6 +125,7 @@ private:
     bool no_children_ = false;       // waitpid said so.
     std::int64_t kill_at_ = 0;       // steady_ms(): the end of a grace; 0: none.
     std::int64_t terminate_at_ = 0;  // Within a notice's grace: when SIGTERM follows.
+    std::int64_t orphan_at_ = 0;     // When it has been without an agent for too long.
     std::int64_t retry_at_ = 0;      // Emptying: when to look and kill again.
     std::int64_t retry_ms_ = 5;
     std::int64_t emptying_since_ = 0;
