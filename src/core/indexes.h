@@ -14,8 +14,6 @@
 
 namespace muster::core {
 
-/// A dead node's gangs are taken to be stopped so long after its fence time.
-constexpr Duration kFenceMargin{2'000};
 /// A stop that lasts so much longer than its grace is reported (F45).
 constexpr Duration kStopOverdue{30'000};
 

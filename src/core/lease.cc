@@ -145,7 +145,7 @@ void Stepper::node_due(NodeId id) {
     if (waits && !tables_.frozen && rules.lost <= silence) node_lost(id);
     const NodeLive& now = tables_.node_live.at(id.value);
     if (now.health == NodeHealth::Lost && !now.fenced && !tables_.frozen &&
-        rules.fence + kFenceMargin <= silence) {
+        protocol::gone_after(rules) <= silence) {
         edit_node_live(id, [](NodeLive& l) { l.fenced = true; });
         tell_node("node.fenced", id, "its fence time is over");
         node_fenced(id, false, "silent past its fence time");
@@ -185,7 +185,7 @@ void Stepper::node_lost(NodeId id) {
     tell_node("node.lost", id,
               "silent since " + std::to_string(tables_.node_live.at(id.value).heard.ms));
     const Time heard = tables_.node_live.at(id.value).heard;
-    const Time fence = heard + state_.settings.lease.fence + kFenceMargin;
+    const Time fence = heard + protocol::gone_after(state_.settings.lease);
     const std::string name = node_name(state_, id);
     for (const auto& [job_id, rank] : tasks_on(id)) {
         if (tables_.live.at(job_id.value).tasks[rank].state == TaskState::Ended) continue;
