@@ -1,12 +1,11 @@
 // `musterd agent`: the hands on a node.
 #include "agent/agent.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "controller/authority.h"
 #include "daemon.h"
@@ -26,7 +25,8 @@ bool read_config(const std::string& file, bool asked_for, agent::Config& config)
         return false;
     }
     auto read = agent::parse_config(*text, file);
-    for (const std::string& problem : read.problems) std::fprintf(stderr, "error: %s\n", problem.c_str());
+    for (const std::string& problem : read.problems)
+        std::fprintf(stderr, "error: %s\n", problem.c_str());
     config = std::move(read.config);
     return read.problems.empty();
 }
@@ -37,7 +37,8 @@ Result<agent::Identity> identity_of(const agent::Config& config, const std::stri
     if (!token.empty()) return agent::join(config.state_dir, name, token);
     auto known = agent::load_identity(config.state_dir);
     if (known || known.error().code != Code::NotFound) return known;
-    return Error{Code::NotFound, "this node has not joined a cluster yet", "no certificate in " + config.state_dir,
+    return Error{Code::NotFound, "this node has not joined a cluster yet",
+                 "no certificate in " + config.state_dir,
                  "on the controller: muster token create --join; here: musterd agent --join TOKEN"};
 }
 
@@ -52,11 +53,14 @@ int agent_verb(int argc, char** argv) {
     CLI::App app("musterd agent: runs tasks on this node");
     std::string file = kDefaultFile, token, state_dir, name;
     bool check = false, local = false;
-    auto* file_option = app.add_option("--config", file, "Configuration file")->capture_default_str();
+    auto* file_option =
+        app.add_option("--config", file, "Configuration file")->capture_default_str();
     app.add_flag("--check", check, "Only check the configuration");
-    app.add_option("--join", token, "Join token, from muster token create --join on the controller");
+    app.add_option("--join", token,
+                   "Join token, from muster token create --join on the controller");
     app.add_option("--state-dir", state_dir, "Where tasks, logs, images and the certificate live");
-    app.add_flag("--local", local, "Controller and all other nodes are on this machine; no port is opened");
+    app.add_flag("--local", local,
+                 "Controller and all other nodes are on this machine; no port is opened");
     app.add_option("--name", name, "The node's name; default: this host's");
     try {
         app.parse(argc, argv);
@@ -75,13 +79,16 @@ int agent_verb(int argc, char** argv) {
     block_signals();
     const auto identity = identity_of(config, token);
     if (!identity) return report(identity.error());
-    auto started = agent::Agent::start(config, *identity, {log_line, MUSTER_VERSION, program_folder()});
+    auto started =
+        agent::Agent::start(config, *identity, {log_line, MUSTER_VERSION, program_folder()});
     if (!started) return report(started.error());
-    log_line("agent " MUSTER_VERSION " of node " + (*started)->name() + " runs; controller " + identity->controller);
+    log_line("agent " MUSTER_VERSION " of node " + (*started)->name() + " runs; controller " +
+             identity->controller);
     notify_ready();
     wait_for_stop([&] {
         agent::Config fresh;
-        if (!read_config(file, !file_option->empty(), fresh)) return log_error("reload refused: the file has errors");
+        if (!read_config(file, !file_option->empty(), fresh))
+            return log_error("reload refused: the file has errors");
         (*started)->reload(fresh);
         log_line("configuration reloaded");
     });

@@ -1,11 +1,10 @@
 // `musterd controller`: the brain.
 #include "controller/controller.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "controller/authority.h"
 #include "daemon.h"
@@ -26,7 +25,8 @@ bool read_config(const std::string& file, bool asked_for, controller::Config& co
         return false;
     }
     auto read = controller::parse_config(*text, file);
-    for (const std::string& problem : read.problems) std::fprintf(stderr, "error: %s\n", problem.c_str());
+    for (const std::string& problem : read.problems)
+        std::fprintf(stderr, "error: %s\n", problem.c_str());
     config = std::move(read.config);
     return read.problems.empty();
 }
@@ -38,7 +38,8 @@ controller::ControllerHooks controller_hooks() {
     hooks.log = log_line;
     hooks.version = MUSTER_VERSION;
     hooks.fatal = [](const Error& error) {
-        log_error("fatal: " + error.message + ": " + error.cause + "; the process ends and recovers at its next start");
+        log_error("fatal: " + error.message + ": " + error.cause +
+                  "; the process ends and recovers at its next start");
         ::_exit(70);
     };
     return hooks;
@@ -48,13 +49,17 @@ int controller_verb(int argc, char** argv) {
     CLI::App app("musterd controller: the brain of the cluster");
     std::string file = kDefaultFile, state_dir, socket, listen, agents, advertise;
     bool check = false;
-    auto* file_option = app.add_option("--config", file, "Configuration file")->capture_default_str();
+    auto* file_option =
+        app.add_option("--config", file, "Configuration file")->capture_default_str();
     app.add_flag("--check", check, "Only check the configuration");
-    auto* state_option = app.add_option("--state-dir", state_dir, "Where state, history and CA live");
+    auto* state_option =
+        app.add_option("--state-dir", state_dir, "Where state, history and CA live");
     auto* socket_option = app.add_option("--socket", socket, "Unix socket of the REST API");
-    auto* listen_option = app.add_option("--listen", listen, "REST API over TLS, host:port; '' turns it off");
+    auto* listen_option =
+        app.add_option("--listen", listen, "REST API over TLS, host:port; '' turns it off");
     auto* agents_option = app.add_option("--agents", agents, "Where agents dial in, host:port");
-    auto* advertise_option = app.add_option("--advertise", advertise, "Name or address that join tokens carry");
+    auto* advertise_option =
+        app.add_option("--advertise", advertise, "Name or address that join tokens carry");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -75,13 +80,15 @@ int controller_verb(int argc, char** argv) {
     auto started = controller::Controller::start(config, controller_hooks());
     if (!started) return report(started.error());
     auto& running = **started;
-    log_line("controller " MUSTER_VERSION " serves: socket " + (config.socket.empty() ? "off" : config.socket) + ", REST port " +
-             std::to_string(running.rest_port()) + ", agents' port " + std::to_string(running.agent_port()) +
-             ", state in " + config.state_dir);
+    log_line("controller " MUSTER_VERSION " serves: socket " +
+             (config.socket.empty() ? "off" : config.socket) + ", REST port " +
+             std::to_string(running.rest_port()) + ", agents' port " +
+             std::to_string(running.agent_port()) + ", state in " + config.state_dir);
     notify_ready();
     wait_for_stop([&] {
         controller::Config fresh;
-        if (!read_config(file, !file_option->empty(), fresh)) return log_error("reload refused: the file has errors");
+        if (!read_config(file, !file_option->empty(), fresh))
+            return log_error("reload refused: the file has errors");
         running.reload(fresh);
         log_line("configuration reloaded");
     });

@@ -1,14 +1,14 @@
 #include "daemon.h"
 
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace muster::apps {
 namespace {
@@ -48,7 +48,8 @@ void notify_ready() {
     const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return;
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
-    (void)::sendto(fd, "READY=1", 7, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), size);
+    (void)::sendto(fd, "READY=1", 7, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                   size);
     ::close(fd);
 }
 
@@ -56,7 +57,8 @@ int report(const Error& error) {
     std::fprintf(stderr, "error: %s\n", error.message.c_str());
     if (!error.cause.empty()) std::fprintf(stderr, "  cause: %s\n", error.cause.c_str());
     if (!error.fix.empty()) std::fprintf(stderr, "  fix: %s\n", error.fix.c_str());
-    if (error.number != 0) std::fprintf(stderr, "  code: E%d (muster explain E%d)\n", error.number, error.number);
+    if (error.number != 0)
+        std::fprintf(stderr, "  code: E%d (muster explain E%d)\n", error.number, error.number);
     switch (error.code) {
         case Code::Invalid: return 6;
         case Code::NotFound: return 3;

@@ -18,7 +18,11 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void log_line(const std::string& line) { logger().info("{}", line); }
-void log_error(const std::string& line) { logger().error("{}", line); }
+void log_line(const std::string& line) {
+    logger().info("{}", line);
+}
+void log_error(const std::string& line) {
+    logger().error("{}", line);
+}
 
 }  // namespace muster::apps

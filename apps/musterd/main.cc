@@ -18,9 +18,12 @@ constexpr const char* kUsage =
 int main(int argc, char** argv) {
     if (argc < 2) return std::fputs(kUsage, stderr), 2;
     const char* verb = argv[1];
-    if (std::strcmp(verb, "--help") == 0 || std::strcmp(verb, "-h") == 0) return std::fputs(kUsage, stdout), 0;
-    if (std::strcmp(verb, "version") == 0 || std::strcmp(verb, "--version") == 0) return std::puts("musterd " MUSTER_VERSION), 0;
-    if (std::strcmp(verb, "controller") == 0) return muster::apps::controller_verb(argc - 1, argv + 1);
+    if (std::strcmp(verb, "--help") == 0 || std::strcmp(verb, "-h") == 0)
+        return std::fputs(kUsage, stdout), 0;
+    if (std::strcmp(verb, "version") == 0 || std::strcmp(verb, "--version") == 0)
+        return std::puts("musterd " MUSTER_VERSION), 0;
+    if (std::strcmp(verb, "controller") == 0)
+        return muster::apps::controller_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "agent") == 0) return muster::apps::agent_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "up") == 0) return muster::apps::up_verb(argc - 1, argv + 1);
     std::fprintf(stderr, "error: musterd has no verb %s\n%s", verb, kUsage);

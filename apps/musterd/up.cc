@@ -1,9 +1,5 @@
-// `musterd up` (and `muster up`): a controller and an agent on this machine, no configuration, no root needed.
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// `musterd up` (and `muster up`): a controller and an agent on this machine, no configuration, no
+// root needed.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +8,10 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agent/identity.h"
 #include "controller/controller.h"
@@ -23,7 +23,8 @@ namespace muster::apps {
 namespace {
 
 std::string default_folder() {
-    if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') return std::string(data) + "/muster";
+    if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/')
+        return std::string(data) + "/muster";
     const char* home = std::getenv("HOME");
     return (home != nullptr && *home == '/' ? std::string(home) : "/tmp") + "/.local/share/muster";
 }
@@ -31,7 +32,8 @@ std::string default_folder() {
 /// The agent as a process of its own, so that it can be killed and come back alone.
 class AgentProcess {
 public:
-    AgentProcess(std::string folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {
+    AgentProcess(std::string folder, std::string name)
+        : folder_(std::move(folder)), name_(std::move(name)) {
         keeper_ = std::thread([this] { keep(); });
     }
     ~AgentProcess() {
@@ -49,7 +51,8 @@ private:
             ::waitpid(pid_, &status, 0);
             pid_ = -1;
             if (stopping_) return;
-            log_error("the agent ended (status " + std::to_string(status) + "); starting it again; tasks run on");
+            log_error("the agent ended (status " + std::to_string(status) +
+                      "); starting it again; tasks run on");
             std::this_thread::sleep_for(std::chrono::seconds(1));
         }
     }
@@ -58,9 +61,12 @@ private:
         sigset_t none;
         sigemptyset(&none);
         pthread_sigmask(SIG_SETMASK, &none, nullptr);
-        const std::string program = program_folder() + "/musterd", state = folder_ + "/agent", file = folder_ + "/agent.yaml";
-        std::vector<const char*> words = {program.c_str(), "agent", "--local", "--state-dir", state.c_str(), "--name", name_.c_str()};
-        if (::access(file.c_str(), R_OK) == 0) words.insert(words.end(), {"--config", file.c_str()});
+        const std::string program = program_folder() + "/musterd", state = folder_ + "/agent",
+                          file = folder_ + "/agent.yaml";
+        std::vector<const char*> words = {program.c_str(), "agent",  "--local",    "--state-dir",
+                                          state.c_str(),   "--name", name_.c_str()};
+        if (::access(file.c_str(), R_OK) == 0)
+            words.insert(words.end(), {"--config", file.c_str()});
         words.push_back(nullptr);
         ::execv(program.c_str(), const_cast<char* const*>(words.data()));
         std::perror(program.c_str());
@@ -78,7 +84,8 @@ private:
 int up_verb(int argc, char** argv) {
     CLI::App app("muster up: a controller and an agent on this machine, in the foreground");
     std::string folder = default_folder();
-    app.add_option("--state-dir", folder, "Where everything lives; an agent.yaml in it is read")->capture_default_str();
+    app.add_option("--state-dir", folder, "Where everything lives; an agent.yaml in it is read")
+        ->capture_default_str();
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -101,15 +108,17 @@ int up_verb(int argc, char** argv) {
     auto tls = running.admit_local_node(identity.name);
     if (!tls) return report(tls.error());
     identity.tls = *std::move(tls);
-    if (const Status saved = agent::save_identity(folder + "/agent", identity); !saved) return report(saved.error());
+    if (const Status saved = agent::save_identity(folder + "/agent", identity); !saved)
+        return report(saved.error());
     AgentProcess agent(folder, identity.name);
     for (int i = 0; i < 500 && !running.node_ready(identity.name); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    std::printf("muster is up: node %s, API at %s\n"
-                "  try    muster run --follow -- echo hello    (in another terminal)\n"
-                "  stop   Ctrl-C; tasks run on, and the next `muster up` takes them over\n",
-                identity.name.c_str(), config.socket.c_str());
+    std::printf(
+        "muster is up: node %s, API at %s\n"
+        "  try    muster run --follow -- echo hello    (in another terminal)\n"
+        "  stop   Ctrl-C; tasks run on, and the next `muster up` takes them over\n",
+        identity.name.c_str(), config.socket.c_str());
     std::fflush(stdout);
     notify_ready();
     wait_for_stop({});

@@ -1,11 +1,9 @@
 // The load of the end-to-end benchmark: submits jobs over the REST API and times them.
 //
-//   muster-load submit UNIX_SOCKET CLIENTS JOBS [--body JSON]   requests a second, ids to stdout on --ids
-//   muster-load sync FOLDER TIMES                               the file system's own fdatasync, p50 and p99
-//   muster-load start UNIX_SOCKET TIMES STAMP_PROGRAM FOLDER    submit acknowledged -> first instruction
-#include <fcntl.h>
-#include <unistd.h>
-
+//   muster-load submit UNIX_SOCKET CLIENTS JOBS [--body JSON]   requests a second, ids to stdout on
+//   --ids muster-load sync FOLDER TIMES                               the file system's own
+//   fdatasync, p50 and p99 muster-load start UNIX_SOCKET TIMES STAMP_PROGRAM FOLDER    submit
+//   acknowledged -> first instruction
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +13,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "net/http_client.h"
 
@@ -27,7 +28,9 @@ double ms_since(Clock::time_point start) {
 }
 double quantile(std::vector<double> values, double q) {
     std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+    return values.empty()
+               ? 0
+               : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
 std::unique_ptr<muster::net::HttpClient> client_of(const std::string& socket) {
@@ -37,7 +40,8 @@ std::unique_ptr<muster::net::HttpClient> client_of(const std::string& socket) {
 }
 
 // Returns the id, or ends the program: a benchmark of refusals would measure nothing.
-std::string submit(muster::net::HttpClient& client, const std::string& body, const std::string& key) {
+std::string submit(muster::net::HttpClient& client, const std::string& body,
+                   const std::string& key) {
     muster::net::HttpCall call;
     call.method = "POST";
     call.target = "/v1/jobs";
@@ -45,7 +49,8 @@ std::string submit(muster::net::HttpClient& client, const std::string& body, con
     call.headers.push_back({"Idempotency-Key", key});
     const auto reply = client.send(call);
     if (!reply || reply->status != 201) {
-        std::fprintf(stderr, "submit failed: %s\n", reply ? reply->body.c_str() : reply.error().message.c_str());
+        std::fprintf(stderr, "submit failed: %s\n",
+                     reply ? reply->body.c_str() : reply.error().message.c_str());
         std::exit(1);
     }
     const auto at = reply->body.find("\"id\":");
@@ -63,14 +68,16 @@ int submit_verb(int argc, char** argv) {
         if (std::strcmp(argv[i], "--body") == 0) body = argv[++i];
     }
     std::vector<std::vector<std::string>> ids(static_cast<std::size_t>(clients));
-    const std::string run = std::to_string(::getpid()) + "-" + std::to_string(Clock::now().time_since_epoch().count());
+    const std::string run =
+        std::to_string(::getpid()) + "-" + std::to_string(Clock::now().time_since_epoch().count());
     const auto start = Clock::now();
     std::vector<std::thread> threads;
     for (int c = 0; c < clients; ++c) {
         threads.emplace_back([&, c] {
             auto client = client_of(socket);
             for (int i = c; i < jobs; i += clients) {
-                ids[static_cast<std::size_t>(c)].push_back(submit(*client, body, run + "-" + std::to_string(i)));
+                ids[static_cast<std::size_t>(c)].push_back(
+                    submit(*client, body, run + "-" + std::to_string(i)));
             }
         });
     }
@@ -97,12 +104,15 @@ int sync_verb(char** argv) {
     std::vector<double> times;
     for (int i = 0; i < std::atoi(argv[3]); ++i) {
         const auto start = Clock::now();
-        if (::pwrite(fd, block.data(), block.size(), (i % kBlocks) * 4096) < 0 || ::fdatasync(fd) != 0) return std::perror("sync"), 1;
+        if (::pwrite(fd, block.data(), block.size(), (i % kBlocks) * 4096) < 0 ||
+            ::fdatasync(fd) != 0)
+            return std::perror("sync"), 1;
         times.push_back(ms_since(start));
     }
     ::close(fd);
     ::unlink(path.c_str());
-    std::printf("{\"p50_ms\": %.4f, \"p99_ms\": %.4f}\n", quantile(times, 0.5), quantile(times, 0.99));
+    std::printf("{\"p50_ms\": %.4f, \"p99_ms\": %.4f}\n", quantile(times, 0.5),
+                quantile(times, 0.99));
     return 0;
 }
 
@@ -120,11 +130,14 @@ int start_verb(char** argv) {
             if (stamp == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         if (stamp == 0) return std::fprintf(stderr, "job %d never started\n", i), 1;
-        const auto then = std::chrono::duration_cast<std::chrono::nanoseconds>(answered.time_since_epoch()).count();
+        const auto then =
+            std::chrono::duration_cast<std::chrono::nanoseconds>(answered.time_since_epoch())
+                .count();
         times.push_back(static_cast<double>(stamp - then) / 1e6);
         std::this_thread::sleep_for(std::chrono::milliseconds(20));  // The cluster is idle again.
     }
-    std::printf("{\"median_ms\": %.3f, \"p99_ms\": %.3f}\n", quantile(times, 0.5), quantile(times, 0.99));
+    std::printf("{\"median_ms\": %.3f, \"p99_ms\": %.3f}\n", quantile(times, 0.5),
+                quantile(times, 0.99));
     return 0;
 }
 
@@ -135,7 +148,9 @@ int main(int argc, char** argv) {
     if (verb == "submit" && argc >= 5) return submit_verb(argc, argv);
     if (verb == "sync" && argc == 4) return sync_verb(argv);
     if (verb == "start" && argc == 6) return start_verb(argv);
-    std::fprintf(stderr, "usage: muster-load submit SOCKET CLIENTS JOBS [--body JSON] [--ids] | sync FOLDER TIMES |"
-                         " start SOCKET TIMES STAMP FOLDER\n");
+    std::fprintf(
+        stderr,
+        "usage: muster-load submit SOCKET CLIENTS JOBS [--body JSON] [--ids] | sync FOLDER TIMES |"
+        " start SOCKET TIMES STAMP FOLDER\n");
     return 2;
 }

@@ -39,10 +39,20 @@ constexpr Time kNever{std::int64_t{1} << 60};
 /// No limit, age or window is longer (10 years), so that no sum of times can overflow (F30).
 constexpr Duration kDurationMax{std::int64_t{10} * 365 * 24 * 3600 * 1000};
 
-constexpr Time operator+(Time at, Duration by) { return {at.ms + by.ms}; }
-constexpr Time operator-(Time at, Duration by) { return {at.ms - by.ms}; }
-constexpr Duration operator-(Time a, Time b) { return {a.ms - b.ms}; }
-constexpr Duration operator+(Duration a, Duration b) { return {a.ms + b.ms}; }
-constexpr Duration seconds(std::int64_t s) { return {s * 1000}; }
+constexpr Time operator+(Time at, Duration by) {
+    return {at.ms + by.ms};
+}
+constexpr Time operator-(Time at, Duration by) {
+    return {at.ms - by.ms};
+}
+constexpr Duration operator-(Time a, Time b) {
+    return {a.ms - b.ms};
+}
+constexpr Duration operator+(Duration a, Duration b) {
+    return {a.ms + b.ms};
+}
+constexpr Duration seconds(std::int64_t s) {
+    return {s * 1000};
+}
 
 }  // namespace muster

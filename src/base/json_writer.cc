@@ -25,8 +25,10 @@ void append_escaped(std::string& out, std::string_view text) {
         std::size_t used = 1;
         if (c >= 0x80) {
             used = utf8_length(text);
-            if (used == 0) out.append("\xef\xbf\xbd"), used = 1;
-            else out.append(text.substr(0, used));
+            if (used == 0)
+                out.append("\xef\xbf\xbd"), used = 1;
+            else
+                out.append(text.substr(0, used));
         } else if (c == '"' || c == '\\') {
             out.push_back('\\'), out.push_back(static_cast<char>(c));
         } else if (c == '\n') {
@@ -93,8 +95,12 @@ JsonWriter& JsonWriter::value(double number) {
     append_number(out_, number);
     return *this;
 }
-JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
-JsonWriter& JsonWriter::null() { return raw("null"); }
+JsonWriter& JsonWriter::value(bool flag) {
+    return raw(flag ? "true" : "false");
+}
+JsonWriter& JsonWriter::null() {
+    return raw("null");
+}
 JsonWriter& JsonWriter::raw(std::string_view json) {
     separate();
     out_.append(json);

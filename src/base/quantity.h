@@ -25,15 +25,15 @@ struct Quantity {
     Quantity& operator-=(Quantity other) { return *this = *this - other; }
 };
 
-using MilliCpu = Quantity<struct MilliCpuTag>;      // 1000 = one CPU.
-using MilliGpu = Quantity<struct MilliGpuTag>;      // 1000 = one whole device.
+using MilliCpu = Quantity<struct MilliCpuTag>;  // 1000 = one CPU.
+using MilliGpu = Quantity<struct MilliGpuTag>;  // 1000 = one whole device.
 using Bytes = Quantity<struct BytesTag>;
 using MilliWatt = Quantity<struct MilliWattTag>;
 using MilliJoule = Quantity<struct MilliJouleTag>;
 
 /// The largest of each that any input may name: sums over 2^20 nodes still fit in 63 bits.
 constexpr std::int64_t kMilliCpuMax = std::int64_t{1} << 30;
-constexpr std::int64_t kBytesMax = std::int64_t{1} << 42;  // 4 TiB of memory per node; disks have kDiskBytesMax.
+constexpr std::int64_t kBytesMax = std::int64_t{1} << 42;  // Memory per node.
 constexpr std::int64_t kDiskBytesMax = std::int64_t{1} << 50;
 
 }  // namespace muster

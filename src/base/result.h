@@ -28,7 +28,8 @@ enum class Code {
 };
 
 /// For a person: `message` names the object, the value and the limit; `fix` what to do.
-/// `number` is the stable code of docs and `muster explain` (0: none); base/error_codes.h lists them.
+/// `number` is the stable code of docs and `muster explain` (0: none); base/error_codes.h lists
+/// them.
 struct Error {
     Code code = Code::Internal;
     std::string message;

@@ -14,8 +14,8 @@ namespace muster {
 /// "90m", "2d", "1h30m", "2 days", "1-12:00:00", "45" (seconds), "500ms". Between 0 and
 /// kDurationMax.
 Result<Duration> parse_duration(std::string_view text);
-/// "64GB" and "64GiB" are both 64·2^30 (memory is sold that way); K M G T P, with or without B or iB;
-/// a bare number is bytes. Between 0 and `max`.
+/// "64GB" and "64GiB" are both 64·2^30 (memory is sold that way); K M G T P, with or without B or
+/// iB; a bare number is bytes. Between 0 and `max`.
 Result<Bytes> parse_bytes(std::string_view text, std::int64_t max = kBytesMax);
 /// "4", "0.5", "250m". Between 0 and kMilliCpuMax.
 Result<MilliCpu> parse_cpus(std::string_view text);

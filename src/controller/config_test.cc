@@ -15,10 +15,13 @@ struct Row {
 TEST(Config, problems_are_told_all_at_once_with_their_place) {
     const Row rows[] = {
         {"empty", "", ""},
-        {"good", "state_dir: /x\nlisten: ''\nlease: {heartbeat: 500ms, suspect: 2s, lost: 4s, fence: 8s}\n", ""},
+        {"good",
+         "state_dir: /x\nlisten: ''\nlease: {heartbeat: 500ms, suspect: 2s, lost: 4s, fence: 8s}\n",
+         ""},
         {"unknown", "state_dri: /x\n", "f:1:1: state_dri: unknown key; did you mean state_dir?"},
         {"two", "agants: a\nbootstrap: maybe\n",
-         "f:1:1: agants: unknown key; did you mean agents? | f:2:12: bootstrap: maybe is not true or false"},
+         "f:1:1: agants: unknown key; did you mean agents? | f:2:12: bootstrap: maybe is not true "
+         "or false"},
         {"order", "lease: {lost: 1s}\n",
          "f:1:8: lease: heartbeat < suspect < lost < fence must hold; they are 1s, 5s, 1s, 30s"},
         {"not_a_map", "- a\n", "f:1:1: the file: must be a map"},
@@ -42,7 +45,8 @@ TEST(Config, numbers_out_of_range_and_broken_yaml_are_refused) {
 }
 
 TEST(Config, what_is_given_is_taken) {
-    const auto read = parse_config("jobs_max: 5\nwatermark: 1GiB\nhosts: [a, b]\nlease: {fence: 60s}\n", "f");
+    const auto read =
+        parse_config("jobs_max: 5\nwatermark: 1GiB\nhosts: [a, b]\nlease: {fence: 60s}\n", "f");
     ASSERT_TRUE(read.problems.empty());
     EXPECT_EQ(read.config.settings.jobs_max, 5);
     EXPECT_EQ(read.config.watermark.value, std::int64_t{1} << 30);

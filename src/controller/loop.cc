@@ -313,7 +313,8 @@ void Loop::post(core::Event event, Reply reply) {
     if (reply && is_new_work(event) && (impl_->stuck || impl_->store.nearly_full())) {
         reply(Error{Code::NoSpace, "the controller's disk is nearly full: new work is refused",
                     "less room is left than the watermark of the state folder",
-                    "make room on the controller's disk; ends and cancels still work", errors::kDiskFull});
+                    "make room on the controller's disk; ends and cancels still work",
+                    errors::kDiskFull});
         return;
     }
     bool full = false;

@@ -8,15 +8,16 @@
 
 namespace muster::model {
 
-/// Identified by `id`, which survives reboots and renumbering (a UUID, a serial): never an index (F40).
+/// Identified by `id`, which survives reboots and renumbering (a UUID, a serial): never an index
+/// (F40).
 struct Device {
     std::string id;
-    std::string kind;        // Lower case model: "h100", "ascend910b".
+    std::string kind;                  // Lower case model: "h100", "ascend910b".
     std::string device_class = "gpu";  // Lower case: gpu, npu, fpga, or a site's own.
-    std::string vendor;      // Lower case.
+    std::string vendor;                // Lower case.
     Bytes memory;
-    int numa = -1;           // -1: unknown.
-    std::string link_group;  // Devices of one NVLink (or like) island share it; "" = none.
+    int numa = -1;                   // -1: unknown.
+    std::string link_group;          // Devices of one NVLink (or like) island share it; "" = none.
     std::vector<std::string> files;  // Device nodes that its owner may open.
     bool healthy = true;
     friend bool operator==(const Device&, const Device&) = default;

@@ -11,16 +11,18 @@
 namespace muster::model {
 
 enum class JobState : std::uint8_t {
-    Pending,    // Waits: its reason says for what.
-    Starting,   // Has an allocation; images, setup, barrier.
-    Running,    // All ranks were released.
-    Stopping,   // Told to end; its devices are not free yet.
-    Fencing,    // A node of it is silent; nothing is replaced before the fence.
+    Pending,   // Waits: its reason says for what.
+    Starting,  // Has an allocation; images, setup, barrier.
+    Running,   // All ranks were released.
+    Stopping,  // Told to end; its devices are not free yet.
+    Fencing,   // A node of it is silent; nothing is replaced before the fence.
     Succeeded,
     Failed,
     Cancelled,
 };
-constexpr bool ended(JobState state) { return state >= JobState::Succeeded; }
+constexpr bool ended(JobState state) {
+    return state >= JobState::Succeeded;
+}
 /// Holds devices.
 constexpr bool active(JobState state) {
     return state >= JobState::Starting && state <= JobState::Fencing;
@@ -30,24 +32,24 @@ constexpr bool active(JobState state) {
 enum class Cause : std::uint8_t {
     None,
     Success,
-    UserError,     // Non-zero exit or a signal of its own.
-    Oom,           // Killed by its memory limit.
+    UserError,  // Non-zero exit or a signal of its own.
+    Oom,        // Killed by its memory limit.
     TimeLimit,
     Deadline,
-    LogRule,       // A log rule said fail.
-    Image,         // Pull or unpack failed.
-    Launch,        // The node could not start it: the node's fault.
+    LogRule,  // A log rule said fail.
+    Image,    // Pull or unpack failed.
+    Launch,   // The node could not start it: the node's fault.
     NodeLost,
     DeviceFault,
     Preempted,
-    Requeued,      // By its owner or an admin.
+    Requeued,  // By its owner or an admin.
     Cancelled,
-    Fenced,        // The agent stopped it itself: cut off from everyone.
-    Peer,          // Another task of the gang ended first; not this one's fault.
-    Vanished,      // The agent no longer has it (reboot, lost state).
+    Fenced,    // The agent stopped it itself: cut off from everyone.
+    Peer,      // Another task of the gang ended first; not this one's fault.
+    Vanished,  // The agent no longer has it (reboot, lost state).
 };
-std::string_view to_text(JobState state);   // "pending", "running", …
-std::string_view to_text(Cause cause);      // "user-error", "node-lost", …
+std::string_view to_text(JobState state);  // "pending", "running", …
+std::string_view to_text(Cause cause);     // "user-error", "node-lost", …
 /// True for causes that use up the user's own restarts.
 constexpr bool users_fault(Cause cause) {
     return cause == Cause::UserError || cause == Cause::Oom || cause == Cause::LogRule;
@@ -56,12 +58,12 @@ constexpr bool users_fault(Cause cause) {
 /// How one task ended, as its supervisor saw it.
 struct TaskEnd {
     Cause cause = Cause::None;
-    int exit_code = -1;     // -1: ended by a signal or never started.
+    int exit_code = -1;  // -1: ended by a signal or never started.
     int signal = 0;
-    int local_rank = 0;     // Of the process that ended first with an error.
+    int local_rank = 0;  // Of the process that ended first with an error.
     Bytes peak_memory;
     std::int64_t cpu_ms = 0;
-    std::string message;    // For people, one line: "image registry/x: not found".
+    std::string message;  // For people, one line: "image registry/x: not found".
     friend bool operator==(const TaskEnd&, const TaskEnd&) = default;
 };
 

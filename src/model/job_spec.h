@@ -16,17 +16,18 @@
 
 namespace muster::model {
 
-constexpr std::int64_t kNodesMax = 1 << 20;       // Of one gang.
+constexpr std::int64_t kNodesMax = 1 << 20;  // Of one gang.
 constexpr std::int64_t kGpusPerNodeMax = 1024;
-constexpr std::int64_t kArrayMax = 1 << 24;       // Elements of one array.
+constexpr std::int64_t kArrayMax = 1 << 24;  // Elements of one array.
 constexpr std::int64_t kRestartsMax = 1'000'000;
 
 /// One acceptable choice of devices for each node of a group.
 struct DeviceAsk {
-    std::string kind;  // Lower case: a model ("h100") or a class ("gpu", "npu", a site's own). "" = any accelerator.
+    std::string kind;  // Lower case: a model ("h100") or a class ("gpu", "npu", a site's own). "" =
+                       // any accelerator.
     std::int64_t count = 1;
-    Bytes memory_min;      // Of each device; 0 = any.
-    std::string vendor;    // Lower case; "" = any.
+    Bytes memory_min;    // Of each device; 0 = any.
+    std::string vendor;  // Lower case; "" = any.
     friend bool operator==(const DeviceAsk&, const DeviceAsk&) = default;
 };
 
@@ -43,7 +44,8 @@ struct EnvVar {
     std::string value;
     friend bool operator==(const EnvVar&, const EnvVar&) = default;
 };
-/// A variable whose value is never stored or shown: read on the node, as the job's user, from `file`.
+/// A variable whose value is never stored or shown: read on the node, as the job's user, from
+/// `file`.
 struct Secret {
     std::string name;
     std::string file;
@@ -62,12 +64,12 @@ struct Role {
     std::int64_t nodes = 1;
     std::int64_t nodes_max = 1;      // > nodes: elastic (not accepted before it works).
     std::vector<DeviceAsk> devices;  // Alternatives in order of preference; empty: none.
-    MilliCpu cpus;                   // Per node; 0: the default (1 CPU a node, or its share by devices).
-    Bytes memory;                    // Per node; 0: no limit asked for.
-    Bytes disk;                      // Per node; 0: no limit asked for.
-    Bytes shm;                       // Per node; 0: the runtime's default.
+    MilliCpu cpus;  // Per node; 0: the default (1 CPU a node, or its share by devices).
+    Bytes memory;   // Per node; 0: no limit asked for.
+    Bytes disk;     // Per node; 0: no limit asked for.
+    Bytes shm;      // Per node; 0: the runtime's default.
     std::string run;
-    std::vector<EnvVar> env;         // On top of the job's.
+    std::vector<EnvVar> env;  // On top of the job's.
     friend bool operator==(const Role&, const Role&) = default;
 };
 
@@ -89,11 +91,11 @@ struct Dependency {
 
 /// Causes that use up the user's own restarts. Node faults and preemption never do.
 struct RestartRule {
-    std::int64_t max = 0;          // Of the job's own failures. -1: no bound.
-    bool on_any = true;            // Any failure of the job's own…
-    std::vector<int> exit_codes;   // …or, if not on_any, these only. Sorted.
-    bool on_oom = false;           // Used when !on_any.
-    Duration backoff{10'000};      // Doubles with each restart, up to 10 minutes.
+    std::int64_t max = 0;         // Of the job's own failures. -1: no bound.
+    bool on_any = true;           // Any failure of the job's own…
+    std::vector<int> exit_codes;  // …or, if not on_any, these only. Sorted.
+    bool on_oom = false;          // Used when !on_any.
+    Duration backoff{10'000};     // Doubles with each restart, up to 10 minutes.
     friend bool operator==(const RestartRule&, const RestartRule&) = default;
 };
 
@@ -105,16 +107,16 @@ struct LogRule {
 };
 
 struct Checkpoint {
-    std::string dir;            // "" = none.
+    std::string dir;  // "" = none.
     std::string signal = "USR1";
-    Duration grace{60'000};     // Notice to kill. Never 0.
-    Duration interval;          // Wanted between two; 0: the job's own choice.
+    Duration grace{60'000};  // Notice to kill. Never 0.
+    Duration interval;       // Wanted between two; 0: the job's own choice.
     friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
 /// One axis of a sweep; the last axis varies fastest.
 struct SweepAxis {
-    std::string name;                 // Also the environment variable.
+    std::string name;  // Also the environment variable.
     std::vector<std::string> values;
     friend bool operator==(const SweepAxis&, const SweepAxis&) = default;
 };
@@ -129,19 +131,19 @@ struct Array {
 };
 
 struct JobSpec {
-    std::string name;       // Never empty after normalisation.
-    std::string queue;      // "" = the default queue.
-    std::int64_t priority = 50;  // 0–100, higher first.
+    std::string name;                                         // Never empty after normalisation.
+    std::string queue;                                        // "" = the default queue.
+    std::int64_t priority = 50;                               // 0–100, higher first.
     std::vector<std::pair<std::string, std::string>> labels;  // Sorted by key.
-    std::vector<Role> roles;  // At least one.
-    Duration time;            // Limit of one attempt; 0: none.
-    Duration expected_time;   // 0: unknown.
-    Time begin;               // 0: at once.
-    Time deadline;            // 0: none. Not started after it; stopped at it.
-    std::string image;        // "" = the host's file system.
-    std::string workdir;      // "" = scratch of the job.
+    std::vector<Role> roles;                                  // At least one.
+    Duration time;                                            // Limit of one attempt; 0: none.
+    Duration expected_time;                                   // 0: unknown.
+    Time begin;                                               // 0: at once.
+    Time deadline;        // 0: none. Not started after it; stopped at it.
+    std::string image;    // "" = the host's file system.
+    std::string workdir;  // "" = scratch of the job.
     std::vector<EnvVar> env;
-    std::string setup;        // Runs before `run`, once a node.
+    std::string setup;  // Runs before `run`, once a node.
     std::vector<Mount> mounts;
     std::vector<Secret> secrets;
     Launch launch = Launch::PerNode;
@@ -150,9 +152,9 @@ struct JobSpec {
     Checkpoint checkpoint;
     std::vector<Dependency> depends;
     Array array;
-    bool exclusive = false;   // Whole nodes.
-    bool hold = false;        // Submitted held.
-    bool pty = false;         // `run --pty`: one terminal on rank 0.
+    bool exclusive = false;                  // Whole nodes.
+    bool hold = false;                       // Submitted held.
+    bool pty = false;                        // `run --pty`: one terminal on rank 0.
     std::vector<ConstraintTerm> constraint;  // All must hold.
     friend bool operator==(const JobSpec&, const JobSpec&) = default;
 

@@ -23,12 +23,13 @@ struct NodeFacts {
     MilliCpu cpus;
     Bytes memory;
     Bytes disk;
-    std::vector<Device> devices;         // In id order.
-    std::vector<std::pair<std::string, std::string>> labels;  // Sorted by key. "leaf" names the switch.
-    std::string runtime;                 // "crun 1.8.1", "runc 1.1.5"; "" = no containers.
-    bool limits_enforced = false;        // Cgroups could be made.
+    std::vector<Device> devices;  // In id order.
+    std::vector<std::pair<std::string, std::string>>
+        labels;                    // Sorted by key. "leaf" names the switch.
+    std::string runtime;           // "crun 1.8.1", "runc 1.1.5"; "" = no containers.
+    bool limits_enforced = false;  // Cgroups could be made.
     bool disk_enforced = false;
-    std::string unenforced_why;          // For people: why not.
+    std::string unenforced_why;  // For people: why not.
     friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
@@ -40,18 +41,18 @@ std::optional<NodeFacts> decode_node_facts(std::string_view bytes);
 
 /// What the controller thinks of the link to a node.
 enum class NodeHealth : std::uint8_t {
-    Unknown,   // Not heard since this controller started.
+    Unknown,  // Not heard since this controller started.
     Ready,
-    Suspect,   // Silent for `suspect`: gets nothing new.
-    Lost,      // Silent for `lost`: its gangs are being replaced after the fence time.
+    Suspect,  // Silent for `suspect`: gets nothing new.
+    Lost,     // Silent for `lost`: its gangs are being replaced after the fence time.
 };
 
 /// Who holds a node back from new work. Holds have owners: nobody undoes another's (F48).
 struct NodeHold {
-    std::string owner;   // "admin:alice", "launch-failures".
+    std::string owner;  // "admin:alice", "launch-failures".
     std::string reason;
     Time since;
-    Time until;          // kNever: until it is taken off.
+    Time until;  // kNever: until it is taken off.
     friend bool operator==(const NodeHold&, const NodeHold&) = default;
 };
 

@@ -25,7 +25,7 @@ struct HistoryFilter {
     std::string user, queue, state, name;  // "" = any.
     std::int64_t since_ms = 0;             // Ended at or after.
     std::int64_t array_job = 0;
-    std::uint64_t before = 0;              // Ids below this one; 0: from the newest.
+    std::uint64_t before = 0;  // Ids below this one; 0: from the newest.
     std::size_t limit = 100;
 };
 
@@ -34,8 +34,9 @@ public:
     virtual ~History() = default;
     virtual Status append(const std::vector<EndedJob>& jobs) = 0;  // Durable when it returns.
     virtual Result<std::optional<EndedJob>> find(JobId job) = 0;
-    virtual Result<std::vector<EndedJob>> list(const HistoryFilter& filter) = 0;  // Newest id first.
-    virtual JobId newest() = 0;  // The greatest id ever appended; 0: none.
+    virtual Result<std::vector<EndedJob>> list(
+        const HistoryFilter& filter) = 0;  // Newest id first.
+    virtual JobId newest() = 0;            // The greatest id ever appended; 0: none.
 };
 
 }  // namespace muster::ports

@@ -44,7 +44,8 @@ public:
     virtual void clean(const protocol::TaskKey& key) = 0;
     /// `out` gets LogChunk or TunnelOutput until one says `end`.
     virtual std::unique_ptr<RuntimeStream> read_log(const protocol::ReadLog& ask, Sink out) = 0;
-    virtual std::unique_ptr<RuntimeStream> open_tunnel(const protocol::OpenTunnel& ask, Sink out) = 0;
+    virtual std::unique_ptr<RuntimeStream> open_tunnel(const protocol::OpenTunnel& ask,
+                                                       Sink out) = 0;
 };
 
 }  // namespace muster::ports

@@ -14,7 +14,15 @@
 namespace muster::ports {
 
 enum class RecordKind : std::uint8_t {
-    Meta = 1, Job, Node, Queue, Spec, User, Token, Idempotency, Shape,
+    Meta = 1,
+    Job,
+    Node,
+    Queue,
+    Spec,
+    User,
+    Token,
+    Idempotency,
+    Shape,
 };
 struct RecordKey {
     RecordKind kind;
@@ -26,7 +34,8 @@ struct Record {
     std::string bytes;
 };
 
-/// One line of the event log, for watchers and people. Its sequence is given by the log: dense, rising.
+/// One line of the event log, for watchers and people. Its sequence is given by the log: dense,
+/// rising.
 struct LoggedEvent {
     std::uint64_t sequence = 0;
     std::int64_t at_ms = 0;
@@ -51,7 +60,8 @@ public:
     /// sync: what is on disk is not known; the process must end).
     virtual Status commit(const Batch& batch) = 0;
     /// Events with sequence > `after`, at most `limit`. Gone when they were dropped already.
-    virtual Result<std::vector<LoggedEvent>> events_after(std::uint64_t after, std::size_t limit) = 0;
+    virtual Result<std::vector<LoggedEvent>> events_after(std::uint64_t after,
+                                                          std::size_t limit) = 0;
     virtual std::uint64_t last_event() = 0;
     virtual std::uint64_t term() = 0;
     /// True below the watermark: new work is to be refused (507).

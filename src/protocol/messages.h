@@ -39,7 +39,7 @@ enum class TaskState : std::uint8_t {
     Ready,      // At the barrier.
     Running,
     Stopping,
-    Ended,      // The cgroup is empty; `end` says how.
+    Ended,  // The cgroup is empty; `end` says how.
 };
 std::string_view to_text(TaskState state);
 
@@ -101,23 +101,23 @@ struct LeaseGrant {
 struct StartTask {
     Term term = 0;
     TaskKey key;
-    std::string user;           // Resolved to a uid on the node.
+    std::string user;  // Resolved to a uid on the node.
     std::string job_name;
     std::string queue;
     std::shared_ptr<const std::string> spec;  // model::encode(JobSpec), as stored.
     std::shared_ptr<const Gang> gang;
     std::uint32_t role = 0;
     std::uint32_t role_index = 0;
-    std::int64_t array_job = 0;      // 0: not an element.
-    std::int64_t array_element = 0;  // 0-based.
+    std::int64_t array_job = 0;        // 0: not an element.
+    std::int64_t array_element = 0;    // 0-based.
     std::vector<std::string> devices;  // By stable id.
     MilliCpu cpus;
-    Bytes memory;                    // 0: no limit.
+    Bytes memory;  // 0: no limit.
     std::uint32_t restart_count = 0;
-    std::string latest_checkpoint;   // "" = none yet.
+    std::string latest_checkpoint;  // "" = none yet.
     std::int64_t checkpoint_step = -1;
-    Time deadline;                   // 0: none.
-    bool barrier = false;            // Stay Ready until Go.
+    Time deadline;         // 0: none.
+    bool barrier = false;  // Stay Ready until Go.
 };
 struct Go {
     Term term = 0;
@@ -149,15 +149,16 @@ struct ForgetTask {
     TaskKey key;
     friend bool operator==(const ForgetTask&, const ForgetTask&) = default;
 };
-/// Bytes of a task's log from `offset` on (negative: so many before its end), but not before `since`.
+/// Bytes of a task's log from `offset` on (negative: so many before its end), but not before
+/// `since`.
 struct ReadLog {
     std::uint64_t request = 0;
     TaskKey key;
-    int local_rank = -1;         // -1: all.
+    int local_rank = -1;  // -1: all.
     std::int64_t offset = 0;
     std::int64_t limit = 1 << 20;
-    bool follow = false;         // Until CancelRequest or the task's end.
-    Time since{};                // Only what was written at or after; 0: all.
+    bool follow = false;  // Until CancelRequest or the task's end.
+    Time since{};         // Only what was written at or after; 0: all.
     friend bool operator==(const ReadLog&, const ReadLog&) = default;
 };
 /// A process (or the task's own terminal) inside a running task, tunnelled to a client.
@@ -173,8 +174,8 @@ struct OpenTunnel {
 struct TunnelInput {
     std::uint64_t request = 0;
     std::string bytes;
-    bool end = false;                    // The client's stdin ended.
-    std::uint16_t columns = 0, rows = 0; // Non-zero: the window changed.
+    bool end = false;                     // The client's stdin ended.
+    std::uint16_t columns = 0, rows = 0;  // Non-zero: the window changed.
     friend bool operator==(const TunnelInput&, const TunnelInput&) = default;
 };
 /// Ends a ReadLog or a tunnel.
@@ -189,11 +190,11 @@ using ControllerMessage = std::variant<Welcome, LeaseGrant, StartTask, Go, Notic
 
 struct TaskStatus {
     TaskKey key;
-    Term term = 0;               // Of the order it was started by.
+    Term term = 0;  // Of the order it was started by.
     TaskState state = TaskState::Accepted;
     std::int64_t done = 0, total = 0;  // Bytes pulled, while Pulling.
-    int port = 0;                // Ready on rank 0: a port that is free on its node.
-    model::TaskEnd end;          // When Ended.
+    int port = 0;                      // Ready on rank 0: a port that is free on its node.
+    model::TaskEnd end;                // When Ended.
     friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
 };
 /// First message of every link: everything the agent has.
@@ -216,7 +217,7 @@ struct Progress {
     TaskKey key;
     int local_rank = 0;
     std::int64_t step = 0;
-    std::int64_t total = 0;  // 0: unknown.
+    std::int64_t total = 0;                               // 0: unknown.
     std::vector<std::pair<std::string, double>> metrics;  // "loss", "samples_per_s", …
     friend bool operator==(const Progress&, const Progress&) = default;
 };

@@ -51,7 +51,7 @@ const std::vector<std::string> kHeavy = {"<boost/", "<grpc",      "<google/", "<
                                          "<rapidjson/", "<spdlog/", "<yaml-cpp/", "<CLI/",
                                          "<openssl/",   "<sqlite3"};
 constexpr int kLinesMax = 700;
-constexpr std::size_t kColumnsMax = 110;
+constexpr std::size_t kColumnsMax = 100;
 
 std::string room_of(const std::string& path) { return path.substr(0, path.find('/')); }
 bool ends_with(const std::string& text, const std::string& end) { return text.ends_with(end); }
