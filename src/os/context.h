@@ -12,6 +12,7 @@
 #include "os/oci.h"
 #include "os/runtime.h"
 #include "os/supervisor_link.h"
+#include "os/user.h"
 
 namespace muster::os {
 
@@ -32,6 +33,8 @@ struct Context {
     std::function<void(protocol::AgentMessage)> tell;
     std::function<int()> take_port;  // A port that is free on this node, not given to another.
     std::vector<model::Device> devices;
+    std::shared_ptr<UserBook> users = std::make_shared<UserBook>();
+    bool reset_oom_score = false;
     Duration fence{protocol::LeaseRules{}.fence};
 };
 

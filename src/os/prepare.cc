@@ -60,7 +60,7 @@ Status make_folder(int dir, const char* path, const UserFacts& user, bool root) 
 
 Status write_for_user(int dir, const char* path, std::string_view text, const UserFacts& user,
                       bool root) {
-    if (const int failed = write_small_file(dir, path, text, false); failed != 0)
+    if (const int failed = write_new_file(dir, path, text); failed != 0)
         return system_error("write", path, failed);
     return give(dir, path, user, root);
 }
@@ -85,7 +85,7 @@ EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
 }
 
 std::variant<UserFacts, Refused> user_of(const PrepareAsk& ask) {
-    auto user = find_user(ask.order.user);
+    auto user = ask.users ? ask.users->find(ask.order.user) : find_user(ask.order.user);
     if (!user) return Refused{.message = user.error().message};
     if (!ask.root && user->uid != ::geteuid())
         return Refused{.message = "the agent runs without root as uid " +
@@ -117,11 +117,6 @@ std::vector<LimitLaunch> limits() {
     }
     all.push_back({.resource = RLIMIT_CORE, .soft = 0, .hard = RLIM_INFINITY});
     return all;
-}
-
-bool own_oom_score() {
-    const auto text = read_file("/proc/self/oom_score_adj");
-    return text && !text->starts_with("0");
 }
 
 /// Links in an image are the image's own and must not be followed here.
@@ -260,7 +255,7 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     launch.barrier = ask.order.barrier;
     if (ask.order.gang->size() > 1) launch.fence_ms = ask.fence.ms;
     launch.pty = ask.spec.pty && ask.order.key.rank == 0;
-    launch.reset_oom_score = own_oom_score();
+    launch.reset_oom_score = ask.reset_oom_score;
     launch.log_bytes_max = ask.log_bytes_max;
     if (!ask.order.barrier)
         prepared.master =

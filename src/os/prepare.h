@@ -1,6 +1,7 @@
 // Turns an order into what its supervisor is to run: folders, environment, user, command.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -40,6 +41,8 @@ struct PrepareAsk {
     std::int64_t log_bytes_max = 0;
     int port = 0;  // For a task without barrier.
     Duration fence;
+    bool reset_oom_score = false;
+    std::shared_ptr<UserBook> users;
     // For a container:
     std::optional<Image> image;
     OciRuntime oci;

@@ -198,6 +198,8 @@ Status NodeRuntime::open() {
     context_.root = ::geteuid() == 0;
     context_.boot_id = read_boot_id();
     context_.shell = ::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
+    const auto oom_score = read_file("/proc/self/oom_score_adj");
+    context_.reset_oom_score = oom_score && !oom_score->starts_with("0");
     context_.interface = interface_of(options.address);
     context_.devices = options.devices;
     if (!options.cgroups) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "os/posix.h"
+#include "os/supervisor/group.h"
 #include "os/task_files.h"
 #include "os/test_node.h"
 
@@ -204,6 +205,15 @@ TEST(Runtime, runs_as_the_submitting_user_and_never_as_root_for_another) {
     node->start(order);
     EXPECT_EQ(node.wait_end(order.key).cause, Cause::Success);
     EXPECT_EQ(node.log(order.key), "nobody\n65534\nwrites\nnot there\nnor reads\nok\n");
+}
+
+TEST(Stuck, a_process_that_does_not_end_is_named_with_place_and_file_F45) {
+    const int fd = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    const std::string text = describe_stuck(::getpid());
+    ::close(fd);
+    EXPECT_TRUE(text.starts_with("pid " + std::to_string(::getpid()) + " (os_test) state R in "))
+        << text;
+    EXPECT_TRUE(text.ends_with(", file /dev/zero")) << text;
 }
 
 TEST(Runtime, refuses_a_user_that_the_node_does_not_know) {

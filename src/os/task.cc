@@ -90,8 +90,8 @@ void Task::start() {
     dir_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!dir_) return refuse({.message = system_error("open", folder_).message});
     // Not synced: a power cut ends the task with its order, and the boot id tells of it.
-    if (Status written = write(files::kOrder, encode(order_)); !written)
-        return refuse({.message = written.error().message});
+    if (const int failed = write_new_file(dir_.get(), files::kOrder, encode(order_)); failed != 0)
+        return refuse({.message = system_error("write", folder_ + "/order", failed).message});
     report();
     begin();
 }
@@ -151,6 +151,8 @@ PrepareAsk Task::prepare_ask() const {
             .log_bytes_max = context_.options.log_max.value,
             .port = port_,
             .fence = context_.fence,
+            .reset_oom_score = context_.reset_oom_score,
+            .users = context_.users,
             .image = image_,
             .oci = context_.oci,
             .supervisor = context_.options.supervisor,
@@ -197,7 +199,10 @@ Status Task::launch_prepared(Prepared& prepared) {
     checkpoint_dir_on_node_ = prepared.checkpoint_dir_on_node;
     checkpoint_step_ = prepared.checkpoint_step;
     MUSTER_TRY(open_socket(prepared.user.uid));
-    MUSTER_TRY(write(files::kLaunch, encode(prepared.launch)));
+    // The supervisor does not begin before it is whole.
+    if (const int failed = write_new_file(dir_.get(), files::kLaunch, encode(prepared.launch));
+        failed != 0)
+        return system_error("write", folder_ + "/launch", failed);
     MUSTER_LET(socket, context_.spawner->start(folder_));
     asked_log_ = 0;
     connect(std::move(socket));

@@ -261,6 +261,14 @@ int write_small_file(int dir, const char* path, std::string_view bytes, bool syn
     return failed;
 }
 
+int write_new_file(int dir, const char* path, std::string_view bytes, unsigned mode) {
+    const int fd = ::openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0) return errno;
+    const int failed = write_all(fd, bytes);
+    ::close(fd);
+    return failed;
+}
+
 std::string log_file_name(std::int64_t offset) {
     char text[32];
     std::snprintf(text, sizeof text, "log.%016llx", static_cast<unsigned long long>(offset));

@@ -140,6 +140,9 @@ bool read_small_file(int dir, const char* path, std::string& out);
 int write_small_file(int dir, const char* path, std::string_view bytes, bool sync,
                      unsigned mode = 0600);
 
+/// Into a file that nobody looks for yet: no other name, no rename. 0, or the errno.
+int write_new_file(int dir, const char* path, std::string_view bytes, unsigned mode = 0600);
+
 // ---- the log ----------------------------------------------------------------------------------
 
 /// Before each run of bytes in a log file. Offsets in a log count payload bytes only; the name of

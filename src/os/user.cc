@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include "os/posix.h"
+#include "os/supervisor/log_writer.h"
 
 namespace muster::os {
 namespace {
 
 constexpr int kGroupsMax = 65'536;
+constexpr std::int64_t kRememberMs = 10'000;
+constexpr std::size_t kRememberedMax = 10'000;
 
 UserFacts facts_of(const passwd& entry) {
     UserFacts user{.name = entry.pw_name,
@@ -44,6 +47,21 @@ Result<UserFacts> find_user(const std::string& name) {
                      .message = "user '" + name + "' is not known on this node",
                      .fix = "create the account on the node (or in its directory service)"};
     return facts_of(*found);
+}
+
+Result<UserFacts> UserBook::find(const std::string& name) {
+    const std::int64_t now = steady_ms();
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto known = known_.find(name);
+            known != known_.end() && known->second.until_ms > now)
+            return known->second.user;
+    }
+    auto user = find_user(name);
+    const std::lock_guard lock(mutex_);
+    if (known_.size() > kRememberedMax) known_.clear();
+    if (user) known_[name] = {.user = *user, .until_ms = now + kRememberMs};
+    return user;
 }
 
 Result<UserFacts> own_user() {

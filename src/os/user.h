@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,19 @@ struct UserFacts {
 Result<UserFacts> find_user(const std::string& name);
 /// Of this process.
 Result<UserFacts> own_user();
+
+/// Remembers answers for a short while: name services are slow, and tasks come in bursts.
+class UserBook {
+public:
+    Result<UserFacts> find(const std::string& name);
+
+private:
+    struct Known {
+        UserFacts user;
+        std::int64_t until_ms = 0;
+    };
+    std::mutex mutex_;
+    std::map<std::string, Known> known_;
+};
 
 }  // namespace muster::os
