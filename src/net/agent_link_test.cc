@@ -168,6 +168,69 @@ TEST(AgentLink, NewTargetsAreUsedAtTheNextDial) {
     first.log.wait_for_line("close node1");
 }
 
+/// Passes bytes between agents and a controller until it is told to drop them silently.
+class Relay {
+public:
+    explicit Relay(std::uint16_t to) : to_(to), listener_(*listen_tcp("127.0.0.1:0")) {
+        thread_ = std::thread([this] { run(); });
+    }
+    ~Relay() {
+        stop_ = true;
+        thread_.join();
+    }
+    std::string address() const { return "127.0.0.1:" + std::to_string(listener_.port); }
+    void cut() { cut_ = true; }
+
+private:
+    void run() {
+        std::vector<std::pair<UniqueFd, std::unique_ptr<RawClient>>> pairs;
+        while (!stop_) {
+            std::vector<pollfd> fds{{listener_.fd.get(), POLLIN, 0}};
+            for (const auto& [from, to] : pairs) {
+                fds.push_back({from.get(), POLLIN, 0});
+                fds.push_back({to->fd(), POLLIN, 0});
+            }
+            ::poll(fds.data(), fds.size(), 5);
+            if (cut_) continue;  // Nothing is read, nothing closed: as a pulled cable.
+            for (std::size_t i = 1; i < fds.size(); ++i) {
+                const auto& [from, to] = pairs[(i - 1) / 2];
+                if (fds[i].revents != 0) pass(fds[i].fd, i % 2 == 1 ? to->fd() : from.get());
+            }
+            if (fds[0].revents == 0) continue;
+            UniqueFd from(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            if (!from) continue;
+            pairs.emplace_back(std::move(from), std::make_unique<RawClient>(
+                                                    Endpoint{.host = "127.0.0.1", .port = to_}));
+        }
+    }
+    static void pass(int from, int to) {
+        char bytes[65536];
+        const ssize_t got = ::recv(from, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got > 0) (void)::send(to, bytes, static_cast<std::size_t>(got), MSG_NOSIGNAL);
+        if (got == 0) ::shutdown(to, SHUT_WR);
+    }
+    const std::uint16_t to_;
+    const TcpListener listener_;
+    std::atomic<bool> cut_{false};
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+TEST(AgentLink, ALinkThatIsCutWithoutAWordIsNoticedAtBothEnds) {
+    TestController controller;
+    Relay relay(controller.link->port());
+    TestAgent agent(relay.address(), agent_tls("node1"));
+    agent.log.wait_for_line("open");
+    controller.log.wait_for_line("open node1");
+    relay.cut();
+    // By their pings alone: neither end is sending anything.
+    controller.log.wait_for_line("close node1");
+    agent.log.wait_until([](const auto& lines) {
+        return std::any_of(lines.begin(), lines.end(),
+                           [](const std::string& line) { return line.starts_with("close"); });
+    });
+}
+
 struct RefusedRow {
     const char* name;
     LinkTls tls;

@@ -3,6 +3,7 @@
 
 #include <google/protobuf/arena.h>
 
+#include "base/bytes.h"
 #include "net/agent.pb.h"
 
 namespace muster::net {
@@ -322,13 +323,16 @@ struct ControllerPutter {
     }
     void operator()(const StartTask& m) const {
         pb::StartTask* o = out->mutable_start_task();
+        put_all_but_gang(m, o);
+        if (m.gang) put(*m.gang, o->mutable_gang());
+    }
+    static void put_all_but_gang(const StartTask& m, pb::StartTask* o) {
         o->set_term(m.term);
         put(m.key, o->mutable_key());
         o->set_user(m.user);
         o->set_job_name(m.job_name);
         o->set_queue(m.queue);
         if (m.spec) o->set_spec(*m.spec);
-        if (m.gang) put(*m.gang, o->mutable_gang());
         o->set_role(m.role);
         o->set_role_index(m.role_index);
         o->set_array_job(m.array_job);
@@ -552,6 +556,36 @@ void encode_item(const ControllerMessage& message, std::string& out) {
     auto* batch = Arena::CreateMessage<pb::ControllerBatch>(&arena);
     std::visit(ControllerPutter{batch->add_items()}, message);
     batch->AppendToString(&out);
+}
+
+std::string OrderEncoder::gang_field(const std::shared_ptr<const Gang>& gang) {
+    const std::lock_guard lock(mutex_);
+    const auto last = gang_.lock();
+    if (last && last == gang) return field_;
+    Arena arena;
+    auto* message = Arena::CreateMessage<pb::StartTask>(&arena);
+    put(*gang, message->mutable_gang());
+    field_ = message->SerializeAsString();
+    gang_ = gang;
+    return field_;
+}
+
+void OrderEncoder::encode(const ControllerMessage& message, std::string& out) {
+    const auto* start = std::get_if<StartTask>(&message);
+    if (start == nullptr || !start->gang) return encode_item(message, out);
+    Arena arena;
+    auto* order = Arena::CreateMessage<pb::StartTask>(&arena);
+    ControllerPutter::put_all_but_gang(*start, order);
+    // Fields may come in any order, so the parts of a message are its encoding when joined.
+    std::string task = order->SerializeAsString();
+    task += gang_field(start->gang);
+    Writer item;
+    item.number(pb::ControllerMessage::kStartTaskFieldNumber << 3 | 2);
+    item.text(task);
+    Writer batch;
+    batch.number(pb::ControllerBatch::kItemsFieldNumber << 3 | 2);
+    batch.text(item.bytes());
+    out += batch.bytes();
 }
 
 Result<std::vector<AgentMessage>> decode_agent_batch(std::string_view bytes) {

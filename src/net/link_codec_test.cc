@@ -247,6 +247,24 @@ TEST(LinkCodec, AnyValueComesBackAndBatchesJoinByConcatenation) {
     }
 }
 
+TEST(LinkCodec, OrdersOfOneGangAreTheSameWithItsEncodingShared) {
+    Maker make(5);
+    OrderEncoder encoder;
+    std::shared_ptr<const Gang> gang;
+    for (int round = 0; round < 300; ++round) {
+        StartTask order = make.start();
+        if (!gang || make.flag()) gang = order.gang;
+        order.gang = make.prng().chance(100) ? nullptr : gang;
+        std::string bytes;
+        encoder.encode(make.controller_message(), bytes);
+        encoder.encode(order, bytes);
+        const auto got = decode_controller_batch(bytes);
+        ASSERT_TRUE(got);
+        if (!order.gang) order.gang = std::make_shared<const Gang>();
+        ASSERT_TRUE(same(got->back(), order));
+    }
+}
+
 TEST(LinkCodec, DefaultsComeBackToo) {
     std::string bytes;
     encode_item(AgentMessage(TaskStatus{}), bytes);

@@ -351,7 +351,7 @@ public:
         const auto session = find(id);
         if (!session) return false;
         Bytes bytes;
-        encode_item(message, bytes);
+        encoder_.encode(message, bytes);
         return bytes.size() <= kLinkMessageMax && session->send(std::move(bytes), 1);
     }
     bool send(SessionId id, std::vector<protocol::ControllerMessage> messages) override {
@@ -360,7 +360,7 @@ public:
         Bytes bytes;
         std::size_t count = 0;
         for (const protocol::ControllerMessage& message : messages) {
-            encode_item(message, bytes);
+            encoder_.encode(message, bytes);
             ++count;
             if (bytes.size() < kWriteSize) continue;
             if (bytes.size() > kLinkMessageMax + kWriteSize) return false;
@@ -401,6 +401,7 @@ private:
     }
 
     const std::shared_ptr<Hub> hub_ = std::make_shared<Hub>();
+    OrderEncoder encoder_;
     AgentService service_{hub_};
     Listening listening_;  // Ends before the service does.
 };
