@@ -4,8 +4,11 @@
 #include <chrono>
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/random.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error_codes.h"
 #include "base/text.h"
@@ -80,6 +83,12 @@ std::string fresh_key() {
         text += kHex[byte & 15];
     }
     return text;
+}
+
+int interrupt_code(int interrupt_fd) {
+    signalfd_siginfo info{};
+    const bool known = interrupt_fd >= 0 && ::read(interrupt_fd, &info, sizeof info) == sizeof info;
+    return 128 + (known ? static_cast<int>(info.ssi_signo) : SIGINT);
 }
 
 bool interrupted_within(int interrupt_fd, Duration time) {

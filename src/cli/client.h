@@ -74,6 +74,8 @@ Error error_of_reply(int status, std::string_view content_type, const std::strin
 bool is_away(const Error& error);
 std::string fresh_key();
 /// Waits on `interrupt_fd` (if any); true when it became readable.
+/// 128 + the signal that made `interrupt_fd` readable; 130 when it cannot be told.
+int interrupt_code(int interrupt_fd);
 bool interrupted_within(int interrupt_fd, Duration time);
 
 /// A text/event-stream that reconnects with Last-Event-ID until it is told to stop.

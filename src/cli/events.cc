@@ -84,7 +84,7 @@ int follow_events(App& app, const OutputForm& form, Query query, EventTable& tab
                 app.note("muster: some events are no longer kept; going on from now");
                 continue;
             case EventStream::Got::TimedOut: continue;
-            case EventStream::Got::Interrupted: return 130;
+            case EventStream::Got::Interrupted: return interrupt_code((*client)->interrupt_fd());
             case EventStream::Got::Ended: return exit_codes::kOk;
         }
         const auto event = JsonDocument::parse(next->event.data);

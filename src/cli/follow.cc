@@ -196,10 +196,11 @@ public:
         panel_.print(printer_.rest());
         panel_.close();
         if (options_.timeline && !options_.quiet) {
-            app_.note(paint("Timeline of job " + job_.id + " " + job_.name, Tone::Bold,
-                            app_.err_color()));
-            app_.err().write(timeline_text(job_, app_.now(), app_.err_color()) +
-                             result_line(job_, app_.err_color()));
+            const bool color = app_.err_color();
+            app_.note("\n" + paint("Timeline of job " + job_.id + " " + printable(job_.name),
+                                   Tone::Bold, color));
+            app_.err().write(timeline_text(job_, app_.now(), color, err_width()) +
+                             result_line(job_, color));
             app_.err().flush();
         }
         return job_exit_code(job_);
@@ -217,7 +218,7 @@ private:
         if (!options_.quiet)
             app_.note("job " + options_.job + " goes on; `muster status " + options_.job +
                       " -w` shows it, `muster cancel " + options_.job + "` ends it");
-        return 130;
+        return interrupt_code(interrupt_fd_);
     }
 
     void take(JobNews& news) {
@@ -302,15 +303,14 @@ private:
             job_.attempt > 0 ? " (attempt " + std::to_string(job_.attempt) + ")" : "";
         if (job_.attempt > before.attempt && !job_.attempts.empty() && !before.id.empty()) {
             const AttemptView& last = job_.attempts.back();
-            std::string line = "lost: " + (last.node.empty() ? "" : last.node + ", ") + last.cause;
+            std::string line = attempt_end_words(last);
             if (last.last_step >= 0) line += ", at step " + std::to_string(last.last_step);
-            if (!last.message.empty()) line += ": " + last.message;
             tell(line, Tone::Bad);
         }
         if (job_.state == "pending") {
-            tell(job_.held             ? "held until it is released"
-                 : job_.reason.empty() ? "queued"
-                                       : "queued: " + job_.reason,
+            tell(job_.held ? std::string("held until it is released")
+                           : std::string(job_.attempt > 0 ? "queued again" : "queued") +
+                                 (job_.reason.empty() ? "" : ": " + job_.reason),
                  Tone::Warn);
         } else if (job_.state == "starting") {
             std::string line = "starting" + where + attempt;
@@ -335,7 +335,7 @@ private:
                      (job_.reason.empty() ? "" : "; " + job_.reason),
                  Tone::Bad);
         } else if (job_.state == "stopping") {
-            tell("stopping" + (job_.reason.empty() ? "" : ": " + job_.reason), Tone::Warn);
+            tell(job_.reason.starts_with("stopping") ? job_.reason : "stopping", Tone::Warn);
         } else {
             tell(end_text(job_), job_.state == "succeeded" ? Tone::Good : Tone::Bad);
         }
@@ -354,6 +354,11 @@ private:
         said_at_ = app_.now();
         said_step_ = job_.progress.step;
         tell(progress_words(job_, pace_.steps_per_s()));
+    }
+    std::size_t err_width() const {
+        int columns = app_.world().columns, rows = app_.world().rows;
+        terminal_size(app_.err().fd(), columns, rows);
+        return app_.world().err_tty ? static_cast<std::size_t>(columns) : 0;
     }
     void draw() {
         int columns = app_.world().columns, rows = app_.world().rows;

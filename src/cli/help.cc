@@ -17,26 +17,6 @@ constexpr GroupName kGroups[] = {{Group::Jobs, "Jobs"},
                                  {Group::Admin, "Administration"},
                                  {Group::Client, "This client"}};
 
-/// `text` broken at spaces; every line after the first is indented.
-std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
-    std::string out;
-    std::size_t used = indent;
-    for (const std::string_view word : split(text, ' ')) {
-        const std::size_t length = display_width(word);
-        if (used > indent && used + 1 + length > width) {
-            out += '\n';
-            out.append(indent, ' ');
-            used = indent;
-        } else if (used > indent) {
-            out += ' ';
-            ++used;
-        }
-        out += word;
-        used += length;
-    }
-    return out;
-}
-
 std::string paragraphs(std::string_view text, std::size_t width) {
     std::string out;
     for (const std::string_view line : split(text, '\n')) {

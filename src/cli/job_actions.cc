@@ -135,7 +135,7 @@ int wait(App& app, const Invocation& invocation) {
             const auto answer = (*client)->get(
                 target("/v1/jobs/", id, "/wait") +
                 Query().add("for", until).add("timeout", std::to_string(left) + "ms").text());
-            if (interrupted_within(interrupt, {0})) return 130;
+            if (interrupted_within(interrupt, {0})) return interrupt_code(interrupt);
             if (!answer) {
                 // A controller that restarts is waited for: the job goes on.
                 if (!is_away(answer.error())) {
@@ -144,7 +144,7 @@ int wait(App& app, const Invocation& invocation) {
                 }
                 if (!std::exchange(away, true))
                     app.note("muster: the controller is away; waiting for it");
-                if (interrupted_within(interrupt, {500})) return 130;
+                if (interrupted_within(interrupt, {500})) return interrupt_code(interrupt);
                 continue;
             }
             away = false;

@@ -74,23 +74,6 @@ AttemptView attempt_of(const Json& attempt) {
             .exit_code = maybe(attempt["exit_code"])};
 }
 
-/// Why an attempt ended that was not the job's last word, for people.
-std::string cause_words(const AttemptView& attempt) {
-    const std::string node = attempt.node.empty() ? "a node" : attempt.node;
-    if (attempt.cause == "node-lost") return node + " fell silent";
-    if (attempt.cause == "device-fault") return "a device of " + node + " failed";
-    if (attempt.cause == "vanished") return node + " no longer has its task";
-    if (attempt.cause == "fenced") return node + " was cut off";
-    if (attempt.cause == "launch") return node + " could not start it";
-    if (attempt.cause == "preempted") return "preempted";
-    if (attempt.cause == "requeued") return "requeued";
-    if (attempt.cause == "oom") return "out of memory on " + node;
-    std::string words = attempt.cause.empty() ? "ended" : attempt.cause;
-    if (attempt.exit_code && *attempt.exit_code >= 0)
-        words += ", exit " + std::to_string(*attempt.exit_code);
-    return words + " on " + node;
-}
-
 bool is_fault(const std::string& cause) {
     return cause == "node-lost" || cause == "device-fault" || cause == "vanished" ||
            cause == "fenced" || cause == "launch";
@@ -106,6 +89,23 @@ const char* const kJobViewFields =
     "id,name,user,queue,state,cause,reason,code,gpus_per_node,message,held,priority,nodes,gpus,"
     "attempt,restarts,faults,lost_ms,steps_repeated,run_ms,wait_ms,attempts_total,submitted,since,"
     "started,ended,expected_start,node_names,progress,checkpoint,exit_code,ranks,attempts,array";
+
+/// Why an attempt ended that was not the job's last word, for people.
+std::string attempt_end_words(const AttemptView& attempt) {
+    const std::string node = attempt.node.empty() ? "a node" : attempt.node;
+    if (attempt.cause == "node-lost") return node + " fell silent";
+    if (attempt.cause == "device-fault") return "a device of " + node + " failed";
+    if (attempt.cause == "vanished") return node + " no longer has its task";
+    if (attempt.cause == "fenced") return node + " was cut off";
+    if (attempt.cause == "launch") return node + " could not start it";
+    if (attempt.cause == "preempted") return "preempted";
+    if (attempt.cause == "requeued") return "requeued";
+    if (attempt.cause == "oom") return "out of memory on " + node;
+    std::string words = attempt.cause.empty() ? "ended" : attempt.cause;
+    if (attempt.exit_code && *attempt.exit_code >= 0)
+        words += ", exit " + std::to_string(*attempt.exit_code);
+    return words + " on " + node;
+}
 
 JobView job_view(const Json& job) {
     JobView view{.id = job["id"].text(),
@@ -159,14 +159,18 @@ std::string size_text(const JobView& job) {
     return text;
 }
 
-std::string end_text(const JobView& job) {
-    std::string text = job.state;
-    if (!job.cause.empty() && job.cause != "success" && job.cause != job.state)
-        text += ": " + job.cause;
+std::string end_detail(const JobView& job) {
+    std::string text;
+    if (!job.cause.empty() && job.cause != "success" && job.cause != job.state) text = job.cause;
     if (job.exit_code && (*job.exit_code != 0 || job.state == "succeeded") && *job.exit_code >= 0)
-        text += ", exit " + std::to_string(*job.exit_code);
-    if (!job.message.empty()) text += ": " + job.message;
+        text += (text.empty() ? "" : ", ") + ("exit " + std::to_string(*job.exit_code));
+    if (!job.message.empty()) text += (text.empty() ? "" : ": ") + printable(job.message);
     return text;
+}
+
+std::string end_text(const JobView& job) {
+    const std::string detail = end_detail(job);
+    return job.state + (detail.empty() ? "" : job.state == "succeeded" ? ", " : ": ") + detail;
 }
 
 std::string header_line(const JobView& job, Time now, bool color) {
@@ -226,7 +230,7 @@ std::string progress_line(const JobView& job, double steps_per_s, std::size_t wi
     for (const auto& [name, value] : progress.metrics) words.push_back(metric_words(name, value));
     const std::string left = time_left(progress, steps_per_s);
     const std::string eta = left.empty() ? "" : "  ETA " + left;
-    std::size_t cells = progress.total > 0 ? std::clamp<std::size_t>(width / 3, 10, 40) : 0;
+    std::size_t cells = progress.total > 0 ? std::clamp<std::size_t>(width / 4, 10, 40) : 0;
     std::string tail;
     const std::size_t fixed = cells + 2 + count.size() + eta.size();
     for (const std::string& word : words) {
@@ -340,7 +344,7 @@ std::vector<Moment> timeline(const JobView& job) {
               last ? hosts(job.node_names) : "");
         before = &attempt;
         if (last) continue;
-        std::string detail = cause_words(attempt);
+        std::string detail = attempt_end_words(attempt);
         if (attempt.last_step >= 0) detail += ", at step " + std::to_string(attempt.last_step);
         const bool fault = is_fault(attempt.cause);
         out.push_back({.at = attempt.ended,
@@ -366,7 +370,8 @@ std::vector<Moment> timeline(const JobView& job) {
     if (job.state == "fencing")
         out.push_back({.at = job.since, .what = "silent", .detail = job.reason, .bad = true});
     if (over) {
-        std::string detail = end_text(job) + "; ran " + length_text(job.run_ms);
+        std::string detail = end_detail(job);
+        detail += (detail.empty() ? "ran " : "; ran ") + length_text(job.run_ms);
         if (job.lost_ms > 0) detail += ", of which " + length_text(job.lost_ms) + " lost";
         if (job.steps_repeated > 0)
             detail += ", " + counted(job.steps_repeated, "step") + " repeated";
@@ -379,7 +384,8 @@ std::vector<Moment> timeline(const JobView& job) {
     return out;
 }
 
-std::string timeline_text(const JobView& job, Time now, bool color) {
+std::string timeline_text(const JobView& job, Time now, bool color, std::size_t width) {
+    constexpr std::size_t kIndent = 34;
     std::string out;
     for (const Moment& moment : timeline(job)) {
         const std::string after =
@@ -388,14 +394,16 @@ std::string timeline_text(const JobView& job, Time now, bool color) {
         line.append(line.size() < 12 ? 12 - line.size() : 1, ' ');
         line += std::string(after.size() < 8 ? 8 - after.size() : 0, ' ') + after + "  ";
         std::string what = moment.what;
-        what.append(what.size() < 10 ? 10 - what.size() : 1, ' ');
+        what.append(what.size() < 11 ? 11 - what.size() : 1, ' ');
         out += paint(line, Tone::Dim, color) +
                paint(what,
                      moment.bad    ? Tone::Bad
                      : moment.good ? Tone::Good
                                    : Tone::Bold,
                      color) +
-               printable(moment.detail) + "\n";
+               wrap(printable(moment.detail),
+                    width == 0 ? SIZE_MAX : std::max<std::size_t>(width, 60), kIndent) +
+               "\n";
     }
     return out;
 }

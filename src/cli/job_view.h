@@ -57,7 +57,9 @@ struct JobView {
 extern const char* const kJobViewFields;
 JobView job_view(const Json& job);
 
-/// "succeeded", "failed: user-error, exit 3 on n2", …
+/// "user-error, exit 3: message": how it ended, without the state.
+std::string end_detail(const JobView& job);
+/// "succeeded: exit 0", "failed: user-error, exit 3", …
 std::string end_text(const JobView& job);
 /// "R running" and what it is doing, in one line.
 std::string header_line(const JobView& job, Time now, bool color);
@@ -73,6 +75,9 @@ std::string metric_words(const std::string& name, double value);
 /// "0 R n1 412 · 1 R n2 412", or counts of states when there are too many for `width`.
 std::string rank_line(const JobView& job, std::size_t width, bool color);
 
+/// "n2 fell silent (node-lost)", "user-error, exit 3 on n2".
+std::string attempt_end_words(const AttemptView& attempt);
+
 /// What happened, oldest first.
 struct Moment {
     Time at;
@@ -81,7 +86,8 @@ struct Moment {
     bool bad = false, good = false;
 };
 std::vector<Moment> timeline(const JobView& job);
-std::string timeline_text(const JobView& job, Time now, bool color);
+/// Lines longer than `width` go on below their detail; 0: never.
+std::string timeline_text(const JobView& job, Time now, bool color, std::size_t width = 0);
 /// "Result  test_accuracy 0.962, loss 0.08"; "" when no metric was reported.
 std::string result_line(const JobView& job, bool color);
 

@@ -50,7 +50,9 @@ int logs(App& app, const Invocation& invocation) {
                 app.note("muster: the controller is away; waiting for it");
                 continue;
             case EventStream::Got::Back: app.note("muster: the controller is back"); continue;
-            case EventStream::Got::Interrupted: app.out().write(printer.rest()); return 130;
+            case EventStream::Got::Interrupted:
+                app.out().write(printer.rest());
+                return interrupt_code(client.interrupt_fd());
             case EventStream::Got::Ended: app.out().write(printer.rest()); return exit_codes::kOk;
         }
         const auto data = JsonDocument::parse(std::move(next->event.data));

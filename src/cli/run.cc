@@ -127,7 +127,7 @@ int wait_and_attach(App& app, Client& client, const std::string& id) {
         const auto answer = client.get(target("/v1/jobs/", id, "/wait?for=running&timeout=20s"));
         if (interrupted_within(interrupt, {0})) {
             app.note("job " + id + " goes on; `muster attach " + id + "` joins it");
-            return 130;
+            return interrupt_code(interrupt);
         }
         if (!answer) {
             if (is_away(answer.error())) continue;

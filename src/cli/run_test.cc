@@ -174,18 +174,18 @@ TEST(Follow, F32_from_submit_through_a_lost_node_to_the_timeline) {
     EXPECT_NE(ran.out.find("[0] one 0!\n"), std::string::npos) << ran.out;
     EXPECT_NE(ran.out.find("[0] one 1!\n"), std::string::npos) << ran.out;
     for (const char* said :
-         {"job 7 train submitted\n", "running on n[1-2]\n", "lost: n2, node-lost, at step 380\n",
+         {"job 7 train submitted\n", "running on n[1-2]\n", "n2 fell silent, at step 380\n",
           "recovered: running on n[1,3], 31.2s lost, 20 steps to repeat\n", "succeeded\n"})
         EXPECT_NE(ran.err.find(said), std::string::npos) << said << "\nin:\n" << ran.err;
     const std::string timeline = ran.err.substr(ran.err.find("Timeline"));
     EXPECT_EQ(timeline,
               "Timeline of job 7 digits\n"
-              "  07:58:00      +0ms  queued    2 nodes, queue default\n"
-              "  07:58:02     +2.0s  started   attempt 0\n"
-              "  07:58:40    +40.0s  lost      n2 fell silent, at step 380\n"
-              "  07:59:11    +1m11s  recovered attempt 1 on n[1,3], from step 360: 20 steps "
+              "  07:58:00      +0ms  queued     2 nodes, queue default\n"
+              "  07:58:02     +2.0s  started    attempt 0\n"
+              "  07:58:40    +40.0s  lost       n2 fell silent, at step 380\n"
+              "  07:59:11    +1m11s  recovered  attempt 1 on n[1,3], from step 360: 20 steps "
               "repeated, 31.2s lost\n"
-              "  07:59:45    +1m45s  done      succeeded, exit 0; ran 1m44s, of which 31.2s lost, "
+              "  07:59:45    +1m45s  done       exit 0; ran 1m44s, of which 31.2s lost, "
               "20 steps repeated\n"
               "Result  test_accuracy 0.962\n");
 }

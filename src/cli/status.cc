@@ -208,7 +208,7 @@ int job_status(App& app, const OutputForm& form, const std::string& id) {
     const auto part = [&](std::string_view title, const std::string& text) {
         if (!text.empty()) out += "\n" + paint(title, Tone::Bold, color) + "\n" + text;
     };
-    part("Timeline", timeline_text(job, app.now(), color));
+    part("Timeline", timeline_text(job, app.now(), color, app.out_width()));
     if (job.attempts_total > static_cast<std::int64_t>(job.attempts.size()))
         out += "  (the first " +
                std::to_string(job.attempts_total - static_cast<std::int64_t>(job.attempts.size())) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace muster::cli {
@@ -88,6 +89,25 @@ std::string fit_painted(std::string_view text, std::size_t width) {
         out += text.substr(0, length);
         used += columns;
         text.remove_prefix(length);
+    }
+    return out;
+}
+
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
+    std::string out;
+    std::size_t used = indent;
+    for (const std::string_view word : split(text, ' ')) {
+        const std::size_t length = display_width(word);
+        if (used > indent && used + 1 + length > width) {
+            out += '\n';
+            out.append(indent, ' ');
+            used = indent;
+        } else if (used > indent) {
+            out += ' ';
+            ++used;
+        }
+        out += word;
+        used += length;
     }
     return out;
 }

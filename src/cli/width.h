@@ -13,6 +13,8 @@ int width_of(char32_t point);
 std::size_t display_width(std::string_view text);
 /// At most `width` columns: what does not fit gives way to "…". A wide character is never halved.
 std::string fit(std::string_view text, std::size_t width);
+/// `text` broken at spaces; every line after the first is indented, which the first is already.
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 /// As fit(), for text with colours (CSI … m), which take no room and are closed when cut.
 std::string fit_painted(std::string_view text, std::size_t width);
 /// Control characters (a name may hold an escape sequence) become "·", bad UTF-8 U+FFFD; line
