@@ -161,10 +161,7 @@ Status Stepper::release(const ActOnJob& event) {
 Status Stepper::requeue(const ActOnJob& event) {
     const Job& target = job(event.job);
     switch (target.state) {
-        case JobState::Pending:  // Waits already: an end of its back-off is all there is to give.
-            if (!extra_of(target).array && target.epoch > 0 && at_ < target.eligible)
-                edit_job(event.job, [&](Job& j, JobExtra&) { j.eligible = at_; });
-            return Ok{};
+        case JobState::Pending: return requeue_waiting(event);
         case JobState::Starting:
         case JobState::Running:
             begin_stop(event.job, Cause::Requeued,
@@ -174,6 +171,28 @@ Status Stepper::requeue(const ActOnJob& event) {
         case JobState::Fencing: return wrong_state(target, "requeue", "wait until it has stopped");
         default: return wrong_state(target, "requeue", "submit it again");
     }
+}
+
+/// Of an array, what runs of it; of a job that backs off, the end of that is all there is to give.
+Status Stepper::requeue_waiting(const ActOnJob& event) {
+    const Job& target = job(event.job);
+    if (!extra_of(target).array) {
+        if (target.epoch == 0 || target.eligible <= at_)
+            return wrong_state(target, "requeue", "it waits already");
+        edit_job(event.job, [&](Job& j, JobExtra&) { j.eligible = at_; });
+        return Ok{};
+    }
+    std::vector<JobId> running;
+    if (const CowTree<JobId>* elements = tables_.elements.find(event.job.value))
+        elements->for_each([&](std::uint64_t, JobId id) {
+            if (model::active(job(id).state) && job(id).state <= JobState::Running)
+                running.push_back(id);
+        });
+    if (running.empty()) return wrong_state(target, "requeue", "none of its elements runs");
+    const std::string message =
+        event.reason.empty() ? "requeued by " + event.caller.user : event.reason;
+    for (const JobId id : running) begin_stop(id, Cause::Requeued, message);
+    return Ok{};
 }
 
 void Stepper::cancel(JobId id, Cause cause, const std::string& message) {

@@ -220,6 +220,21 @@ TEST(Array, elements_become_jobs_when_they_start_and_the_parent_ends_with_the_la
     EXPECT_EQ(world.job(parent).state, JobState::Succeeded);
 }
 
+TEST(Array, requeue_takes_what_runs_of_it) {
+    World world;
+    world.hello("n1");
+    const JobId parent = world.submit(array_of(2, 1));
+    EXPECT_EQ(world.refused(act(world.alice, parent, JobAction::Requeue)).code, Code::Conflict);
+    world.plan();
+    const JobId element = *find_job(world.state.tables, std::to_string(parent.value) + "_0");
+    world.run(element);
+    world.must(act(world.alice, parent, JobAction::Requeue));
+    EXPECT_EQ(world.job(element).state, JobState::Stopping);
+    world.end(element, 0, Cause::Requeued);
+    EXPECT_EQ(world.job(element).state, JobState::Pending);
+    EXPECT_EQ(world.extra(parent).array->live, 1);
+}
+
 TEST(Array, F26_failed_elements_release_what_they_held) {
     World world;
     world.hello("n1");
@@ -289,6 +304,9 @@ TEST(Admin, join_tokens_bind_a_name_to_a_certificate) {
     const std::uint64_t id = world.must(CreateToken{world.root, token}).answer.id;
     world.must(NodeJoined{id, "n1", "cert-1"});
     EXPECT_EQ(world.refused(NodeJoined{id, "n2", "cert-2"}).code, Code::Denied) << "used up";
+    token.hash = "def";
+    const std::uint64_t any = world.must(CreateToken{world.root, token}).answer.id;
+    EXPECT_EQ(world.refused(NodeJoined{any, "n1", "cert-3"}).code, Code::Denied) << "taken";
     const auto open = [&](std::uint64_t session, const std::string& certificate) {
         world.clear();
         world.must(LinkOpened{session, "n1", certificate, {0, facts_of("n1"), {}}});

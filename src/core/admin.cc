@@ -153,8 +153,9 @@ Status Stepper::operator()(const NodeJoined& event) {
     const Token* found = tables_.tokens.find(event.token);
     // Token 0: the controller itself admits a node of its own machine.
     const bool own = event.token == 0;
-    const bool good = own || (found != nullptr && found->kind == TokenKind::Join && found->uses_left != 0 &&
-                      at_ < found->expires && (found->user.empty() || found->user == event.name));
+    const bool good =
+        own || (found != nullptr && found->kind == TokenKind::Join && found->uses_left != 0 &&
+                at_ < found->expires && (found->user.empty() || found->user == event.name));
     if (!good)
         return Error{.code = Code::Denied,
                      .message = "join token " + std::to_string(event.token) +
@@ -164,6 +165,14 @@ Status Stepper::operator()(const NodeJoined& event) {
                      .number = errors::kJoinRefused};
     if (event.name.empty() || event.certificate.empty())
         return Error{.code = Code::Invalid, .message = "join: name or certificate is missing"};
+    if (const auto known = find_node(state_, event.name); known && !own) {
+        const std::string& bound = tables_.nodes.at(known->value).certificate;
+        if (!bound.empty() && bound != event.certificate && found->user != event.name)
+            return Error{.code = Code::Denied,
+                         .message = "node name " + event.name + ": is bound to another certificate",
+                         .fix = "make a token for that very name, or forget the node",
+                         .number = errors::kNameTaken};
+    }
     if (!own) use_up(*found);
     NodeId id;
     if (const auto known = find_node(state_, event.name)) {

@@ -110,7 +110,10 @@ Status Stepper::operator()(const BecomeLeader& event) {
         fresh.running_since = extra.running_at;
         fresh.best_step = extra.checkpoint_step;
         record(JobLivePut{id, std::move(fresh)});
-        if (job.state > model::JobState::Running) resume_stop(id);
+        // A silent single-node job was not told to stop: it is waited for.
+        const bool silent = job.state == model::JobState::Fencing && !is_gang(job) &&
+                            job.cause == model::Cause::NodeLost;
+        if (job.state > model::JobState::Running && !silent) resume_stop(id);
     }
     for (const JobId id : ended) step_.commands.push_back(Archive{id});
     return Ok{};

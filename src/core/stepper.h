@@ -88,6 +88,7 @@ private:
     Status hold(const ActOnJob& event);
     Status release(const ActOnJob& event);
     Status requeue(const ActOnJob& event);
+    Status requeue_waiting(const ActOnJob& event);
     void cancel(JobId id, model::Cause cause, const std::string& message);
     void cancel_array(JobId id, model::Cause cause, const std::string& message);
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "scheduler/plan.h"
 
 namespace muster::scheduler {
@@ -21,8 +21,7 @@ namespace muster::scheduler {
 class Cluster {
 public:
     explicit Cluster(const std::string& text) {
-        std::istringstream lines(text);
-        for (std::string line; std::getline(lines, line);) add(line);
+        for (const std::string_view line : split(text, '\n')) add(std::string(line));
     }
     Cluster() = default;
 
@@ -30,13 +29,12 @@ public:
     std::vector<Change> changes;
 
     void add(const std::string& line) {
-        std::istringstream in(line);
-        std::string verb;
-        if (!(in >> verb)) return;
-        std::uint64_t id = 0;
-        in >> id;
         std::vector<std::string> words;
-        for (std::string word; in >> word;) words.push_back(word);
+        for (const std::string_view word : split(line, ' '))
+            if (!trim(word).empty()) words.emplace_back(trim(word));
+        if (words.empty()) return;
+        const std::string verb = words[0];
+        const std::uint64_t id = std::stoull(words.at(1));
         if (verb == "node") put(node(id, words));
         if (verb == "drain") put(NodeChanged{{id}, facts_.at(id), false});
         if (verb == "job") queue(id, words);
@@ -116,9 +114,9 @@ private:
         GroupAsk group;
         group.nodes = number(words, "nodes", 1);
         const std::int64_t gpus = number(words, "gpus", 0);
-        std::istringstream kinds(value(words, "kind", "gpu"));
-        for (std::string kind; gpus > 0 && std::getline(kinds, kind, ',');)
-            group.devices.push_back({kind, gpus, {}, ""});
+        const std::string kinds = value(words, "kind", "gpu");
+        for (const std::string_view kind : split(kinds, ','))
+            if (gpus > 0) group.devices.push_back({std::string(kind), gpus, {}, ""});
         group.cpus = {number(words, "cpus", 0) * 1000};
         group.memory = {number(words, "mem", 0) << 30};
         shape.groups.push_back(group);
@@ -156,10 +154,10 @@ private:
         const Shape what = shape(words);
         JobStarted job{{id}, what.id, {}, kNever};
         if (what.time.ms > 0) job.expected_end = {what.time.ms};
-        std::istringstream nodes(value(words, "node", "1"));
-        for (std::string node; std::getline(nodes, node, ',');) {
+        const std::string nodes = value(words, "node", "1");
+        for (const std::string_view node : split(nodes, ',')) {
             Slot slot;
-            slot.node = {std::stoull(node)};
+            slot.node = {std::stoull(std::string(node))};
             const model::NodeFacts& facts = *facts_.at(slot.node.value);
             const GroupAsk& group = what.groups[0];
             const std::size_t count =
