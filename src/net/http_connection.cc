@@ -40,7 +40,8 @@ void HttpConnection::on_ready(std::uint32_t epoll_events) {
     if (phase_ == Phase::Closed) return;
     if ((epoll_events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) mark_gone();
     const bool dead = (epoll_events & (EPOLLHUP | EPOLLERR)) != 0;
-    if (dead && (phase_ == Phase::Handling || phase_ == Phase::Draining)) return close();
+    const bool reads = phase_ != Phase::Handling && !(phase_ == Phase::Raw && paused_);
+    if (dead && (!reads || phase_ == Phase::Draining)) return close();
     advance();
 }
 

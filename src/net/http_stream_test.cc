@@ -347,11 +347,16 @@ TEST(RawUpgrade, PausedReadingHoldsTheClientBack) {
     EXPECT_EQ(read_exactly(*pipe, 1), "B");
 }
 
-TEST(RawUpgrade, AClientThatLeavesIsNoticed) {
+TEST(RawUpgrade, AClientThatLeavesIsNoticedEvenWhilePaused) {
     RawServer server;
     auto pipe = *server.server.client()->upgrade({.method = "POST"});
     pipe.reset();
     server.closed.wait();
+    auto paused = *server.server.client()->upgrade({.method = "POST"});
+    ASSERT_TRUE(paused->write("!"));
+    EXPECT_EQ(read_exactly(*paused, 1), "!");
+    paused.reset();
+    server.closed.wait(2);
 }
 
 }  // namespace
