@@ -179,8 +179,10 @@ void Network::controller_dies(bool silent) {
         if (session.open[index(End::Controller)]) open.push_back(id);
     }
     for (const std::uint64_t id : open) {
-        if (silent) vanish(id, End::Controller);
-        else close(id, End::Controller, true);
+        if (silent)
+            vanish(id, End::Controller);
+        else
+            close(id, End::Controller, true);
     }
 }
 

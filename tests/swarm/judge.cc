@@ -171,7 +171,9 @@ void Referee::stepped(const core::State& state, const core::Input& input,
     if (!result) {
         world_->tally.hit("core.refuses");
         if (verbose_) log("refused: " + result.error().message);
-        if (!std::holds_alternative<core::ActOnJob>(input.event) &&
+        // A link that was replaced a moment ago may still speak.
+        if (!std::holds_alternative<core::FromAgent>(input.event) &&
+            !std::holds_alternative<core::ActOnJob>(input.event) &&
             !std::holds_alternative<core::SubmitJob>(input.event) &&
             !std::holds_alternative<core::UpdateJob>(input.event) &&
             !std::holds_alternative<core::ActOnNode>(input.event)) {
@@ -197,6 +199,8 @@ void Referee::tally_changes(const core::Step& step) {
             tally.hit(named(kHealth, live->live.health));
         } else if (const auto* wait = std::get_if<core::WaitPut>(&change)) {
             tally.hit(named(kReasons, wait->why.reason));
+        } else if (const auto* shape = std::get_if<core::ShapeWaitPut>(&change)) {
+            tally.hit(named(kReasons, shape->why.reason));
         } else if (const auto* freeze = std::get_if<core::FreezePut>(&change)) {
             if (freeze->frozen) tally.hit("cluster.frozen");
         }

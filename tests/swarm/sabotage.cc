@@ -9,8 +9,6 @@ namespace {
 void drop_fence_check(Plan& plan) {
     const protocol::LeaseRules told = plan.world.controller.settings.lease;
     protocol::LeaseRules& believed = plan.world.controller.settings.lease;
-    believed.suspect = Duration{1'500};
-    believed.lost = Duration{3'000};
     believed.fence = Duration{-10'000};
     plan.world.sabotage.down = [told](protocol::ControllerMessage& message) {
         if (auto* welcome = std::get_if<protocol::Welcome>(&message)) welcome->rules = told;

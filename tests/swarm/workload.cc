@@ -94,19 +94,15 @@ simulator::FaultRates make_faults(Prng& random, bool outage_only) {
     rates.controller_crash = sometimes(random, 600, 8, 60);
     rates.controller_outage = sometimes(random, outage_only ? 900 : 300, 40, 200);
     rates.controller_power = sometimes(random, 300, 40, 200);
-    rates.controller_stall = sometimes(random, 300, 20, 90);
     rates.sync_failure = sometimes(random, 300, 20, 90);
     rates.disk_full = sometimes(random, 300, 20, 90);
     rates.slow_disk = sometimes(random, 300, 20, 90);
-    rates.agent_crash = sometimes(random, 500, outage_only ? 60 : 5, 100);
-    rates.link_reset = sometimes(random, 500, 2, 40);
     rates.clock_jump = sometimes(random, 400, 10, 60);
     rates.outage_max = seconds(random.between(25, outage_only ? 900 : 200));
-    if (outage_only) {
-        // Longer ones are cut off by the rule: their leases end before those of their peers.
-        rates.agent_down_max = {500};
-        return rates;
-    }
+    if (outage_only) return rates;
+    rates.controller_stall = sometimes(random, 300, 20, 90);
+    rates.agent_crash = sometimes(random, 500, 5, 100);
+    rates.link_reset = sometimes(random, 500, 2, 40);
     rates.node_reboot = sometimes(random, 500, 10, 90);
     rates.node_death = sometimes(random, 300, 30, 120);
     rates.partition_node = sometimes(random, 400, 15, 90);
@@ -137,7 +133,7 @@ Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behav
     }
     world.controller_drift_ppm = random.chance(500) ? random.between(-500, 500) : 0;
     world.network.delay_max = {random.chance(300) ? 200 : 10};
-    if (random.chance(400)) world.network.slow_per_mille = 10;
+    if (!plan.outage_only && random.chance(400)) world.network.slow_per_mille = 10;
     if (random.chance(500)) world.network.duplicate_per_mille = 20;
     simulator::ControllerRules& rules = world.controller;
     rules.group = {random.between(0, 5)};
@@ -334,11 +330,15 @@ void Users::give_up() {
     if (!world_.controller.settled()) return;
     const core::View& tables = world_.controller.state().tables;
     std::vector<JobId> hopeless;
+    std::vector<JobId> held;
     tables.jobs.for_each([&](std::uint64_t, const core::Job& job) {
+        if (job.held) held.push_back(job.id);
         if (job.state != model::JobState::Pending || given_up_.contains(job.id)) return;
-        const scheduler::Blocked why = world_.controller.feasible(tables.shapes.at(job.shape.value));
+        const scheduler::Blocked why =
+            world_.controller.feasible(tables.shapes.at(job.shape.value));
         if (why.reason == scheduler::Blocked::Reason::NeverFits) hopeless.push_back(job.id);
     });
+    for (const JobId job : held) act_on(job, core::JobAction::Release);
     tables.nodes.for_each([&](std::uint64_t, const core::Node& node) {
         if (node.holds.empty()) return;  // Of launch failures: a person looks at the node.
         act_on_node(world_.find(node.facts->name), core::NodeAction::Resume);

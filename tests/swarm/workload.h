@@ -28,7 +28,7 @@ struct Behaviour {
 struct Plan {
     simulator::WorldConfig world;
     simulator::FaultRates faults;
-    bool outage_only = false;  // Nothing cuts a node off: then nothing may be fenced.
+    bool outage_only = false;  // Only the controller suffers: then nothing may be fenced.
     Duration safety{120'000};
     int jobs = 100;
     unsigned client_loss_per_mille = 0;
@@ -46,7 +46,8 @@ public:
     void begin(int jobs, Duration span);
     /// Lets go of every hold and drain.
     void finish();
-    /// Cancels what waits though the whole cluster, empty, would not do; takes nodes back into use.
+    /// As a person would who looks again: cancels what waits though the whole cluster, empty, would
+    /// not do, releases what a late request held, takes nodes back into use.
     void give_up();
     bool content() const { return world_.clients.waiting() == 0; }
 
@@ -63,7 +64,7 @@ private:
     Referee& referee_;
     Prng random_;
     std::map<std::string, Behaviour>& behaviours_;
-    std::vector<JobId> known_;     // Acknowledged.
+    std::vector<JobId> known_;  // Acknowledged.
     std::set<JobId> given_up_;
     bool finished_ = false;
 };
