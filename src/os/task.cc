@@ -100,6 +100,8 @@ void Task::begin() {
     auto spec = model::decode_job_spec(order_.spec ? *order_.spec : std::string());
     if (!spec) return refuse({.message = "the order's job specification cannot be read"});
     spec_ = *std::move(spec);
+    if (!order_.gang || order_.key.rank >= order_.gang->size() || order_.role >= spec_.roles.size())
+        return refuse({.message = "the order names no place in its gang"});
     if (!order_.barrier) port_ = context_.take_port();
     if (!spec_.image.empty()) return pull();
     if (spec_.checkpoint.dir.empty()) return launch(prepare(prepare_ask()));
@@ -267,7 +269,7 @@ void Task::tell_fence() {
 // ---- orders -----------------------------------------------------------------------------------
 
 void Task::release(const protocol::Go& go) {
-    if (ended() || released_ || !dir_) return;
+    if (ended() || released_ || !dir_ || order_.role >= spec_.roles.size()) return;
     // While it is being prepared the file is enough: the supervisor looks for it.
     if (Status written =
             write(files::kGo, go_file(prepare_ask(), go.master_address, go.master_port));
