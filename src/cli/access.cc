@@ -93,7 +93,14 @@ int token_create(App& app, const Invocation& invocation) {
     const std::string until =
         token["expires"].empty() ? "" : ", valid until " + token["expires"].text();
     app.note("token " + token["id"].text() + until + "; it is shown this once");
-    if (join) app.note("on the node: musterd agent --join " + token["token"].text());
+    if (join) {
+        app.note("on the node: musterd agent --join " + token["token"].text());
+        return exit_codes::kOk;
+    }
+    const auto version = (*client)->get("/v1/version");
+    if (version && !version->root()["ca_sha256"].empty())
+        app.note("elsewhere: muster login https://HOST:PORT --ca-sha256 " +
+                 version->root()["ca_sha256"].text());
     return exit_codes::kOk;
 }
 
@@ -146,10 +153,10 @@ int login(App& app, const Invocation& invocation) {
     const auto answer = net::HttpClient::make(options)->send({.target = "/v1/whoami"});
     if (!answer) {
         Error error = answer.error();
-        if (endpoint->tls && sha.empty() && ca.empty() && error.fix.empty())
+        if (endpoint->tls && sha.empty() && ca.empty() && error.number != errors::kUnreachable)
             error.fix =
-                "give the CA to trust: --ca-sha256 HEX, from `muster api GET /v1/version` "
-                "on the controller";
+                "give the CA to trust: --ca-sha256 HEX, as `muster token create` or "
+                "`muster api GET /v1/version` tells it on the controller";
         return app.fail(error);
     }
     if (answer->status >= 400)

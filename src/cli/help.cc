@@ -59,7 +59,9 @@ std::string flag_list(const std::vector<Flag>& flags, std::size_t width) {
     return out;
 }
 
-std::string roff(std::string_view text) {
+std::string roff(std::string_view plain) {
+    std::string text(plain);
+    for (std::size_t at; (at = text.find("…")) != std::string::npos;) text.replace(at, 3, "...");
     std::string out;
     for (const char c : text) {
         if (c == '\\')
