@@ -11,6 +11,6 @@ namespace muster::rest {
 
 /// Empty: there is no such job, or it has not ended. Nothing is masked: what
 /// readers may not see is masked when it is served.
-std::optional<ports::EndedJob> ended_job(const core::View &view, JobId job);
+std::optional<ports::EndedJob> ended_job(const core::View& view, JobId job);
 
-} // namespace muster::rest
+}  // namespace muster::rest

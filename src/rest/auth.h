@@ -19,43 +19,41 @@
 namespace muster::rest {
 
 struct Identity {
-  core::Caller caller;
-  std::uint64_t token = 0; // 0: by the Unix socket.
-  Time expires{};          // Of the token; kNever: does not. 0 without one.
+    core::Caller caller;
+    std::uint64_t token = 0;  // 0: by the Unix socket.
+    Time expires{};           // Of the token; kNever: does not. 0 without one.
 };
 
 /// "MUSTER_pat_..." of an `Authorization: Bearer` header; "" when there is
 /// none.
-std::string_view bearer_token(const net::HttpRequest &request);
+std::string_view bearer_token(const net::HttpRequest& request);
 
 class Authenticator {
 public:
-  explicit Authenticator(const Options &options) : options_(options) {}
+    explicit Authenticator(const Options& options) : options_(options) {}
 
-  /// Unauthenticated with the reason; tokens are looked up by the SHA-256 of
-  /// their secret.
-  Result<Identity> identify(const net::HttpRequest &request,
-                            const core::View &view, Time now);
+    /// Unauthenticated with the reason; tokens are looked up by the SHA-256 of
+    /// their secret.
+    Result<Identity> identify(const net::HttpRequest& request, const core::View& view, Time now);
 
 private:
-  using ByHash = std::unordered_map<std::string, core::Token>;
-  Result<Identity> local(std::uint32_t uid, const core::View &view);
-  Result<Identity> by_token(std::string_view secret, const core::View &view,
-                            Time now);
-  std::shared_ptr<const ByHash> tokens_of(const core::View &view);
-  bool is_admin(const std::string &user, const core::View &view);
+    using ByHash = std::unordered_map<std::string, core::Token>;
+    Result<Identity> local(std::uint32_t uid, const core::View& view);
+    Result<Identity> by_token(std::string_view secret, const core::View& view, Time now);
+    std::shared_ptr<const ByHash> tokens_of(const core::View& view);
+    bool is_admin(const std::string& user, const core::View& view);
 
-  Options options_;
-  std::mutex mutex_;
-  struct NamedUid {
-    std::string name;
-    Time at;
-  };
-  std::unordered_map<std::uint32_t, NamedUid> names_;
-  CowTree<core::Token> indexed_; // The table that by_hash_ was made from.
-  std::shared_ptr<const ByHash> by_hash_;
-  CowTree<core::User> users_; // The table that admins_ was made from.
-  std::unordered_map<std::string, bool> admins_;
+    Options options_;
+    std::mutex mutex_;
+    struct NamedUid {
+        std::string name;
+        Time at;
+    };
+    std::unordered_map<std::uint32_t, NamedUid> names_;
+    CowTree<core::Token> indexed_;  // The table that by_hash_ was made from.
+    std::shared_ptr<const ByHash> by_hash_;
+    CowTree<core::User> users_;  // The table that admins_ was made from.
+    std::unordered_map<std::string, bool> admins_;
 };
 
-} // namespace muster::rest
+}  // namespace muster::rest

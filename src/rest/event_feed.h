@@ -17,30 +17,29 @@
 namespace muster::rest {
 
 struct EventFilter {
-  std::vector<std::string> types; // "job.started", "job.*"; empty: all.
-  std::uint64_t job = 0; // 0: any. Its elements' events too, if it is an array.
-  std::int64_t element = -1; // >= 0: of the array `job`.
-  std::string node;          // "" = any.
+    std::vector<std::string> types;  // "job.started", "job.*"; empty: all.
+    std::uint64_t job = 0;           // 0: any. Its elements' events too, if it is an array.
+    std::int64_t element = -1;       // >= 0: of the array `job`.
+    std::string node;                // "" = any.
 
-  bool accepts(std::string_view json) const;
+    bool accepts(std::string_view json) const;
 };
 
 /// "id: 7\nevent: job.started\ndata: {...}\n\n".
-std::string to_sse(const ports::LoggedEvent &event);
+std::string to_sse(const ports::LoggedEvent& event);
 
 /// All members on the worker's thread only.
 class EventFeed {
 public:
-  EventFeed(Backend &backend, std::shared_ptr<Worker> worker);
-  ~EventFeed();
-  /// Sends every accepted event with a sequence > `after` until the client
-  /// leaves.
-  void watch(std::uint64_t after, EventFilter filter,
-             std::shared_ptr<Stream> stream);
+    EventFeed(Backend& backend, std::shared_ptr<Worker> worker);
+    ~EventFeed();
+    /// Sends every accepted event with a sequence > `after` until the client
+    /// leaves.
+    void watch(std::uint64_t after, EventFilter filter, std::shared_ptr<Stream> stream);
 
 private:
-  struct Shared;
-  std::shared_ptr<Shared> shared_;
+    struct Shared;
+    std::shared_ptr<Shared> shared_;
 };
 
-} // namespace muster::rest
+}  // namespace muster::rest

@@ -11,15 +11,14 @@
 namespace muster::rest {
 
 struct FoundJob {
-  const core::Job *live = nullptr;   // In the view; else `ended` is set.
-  std::int64_t waiting_element = -1; // >= 0: `live` is its array.
-  std::optional<ports::EndedJob> ended;
+    const core::Job* live = nullptr;    // In the view; else `ended` is set.
+    std::int64_t waiting_element = -1;  // >= 0: `live` is its array.
+    std::optional<ports::EndedJob> ended;
 };
-Error no_such_job(const std::string &id);
+Error no_such_job(const std::string& id);
 
 /// Looks for call->args[0]. `then` runs at once if it is in the view, which it
 /// may point into, or on the reads thread after a look into the history.
-void find_job(const CallPtr &call, ViewPtr view,
-              std::function<void(Result<FoundJob>)> then);
+void find_job(const CallPtr& call, ViewPtr view, std::function<void(Result<FoundJob>)> then);
 
-} // namespace muster::rest
+}  // namespace muster::rest

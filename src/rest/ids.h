@@ -9,21 +9,20 @@
 namespace muster::rest {
 
 /// "12", or "12_3" for an element of array 12.
-std::string job_name(const core::Job &job);
+std::string job_name(const core::Job& job);
 /// The same by id; a job that is not in the view is its number.
-std::string job_name(const core::View &view, JobId job);
-std::string user_name(const core::View &view, std::uint32_t user);
-std::string queue_name(const core::View &view, std::uint32_t queue);
-std::string node_name(const core::View &view, NodeId node);
+std::string job_name(const core::View& view, JobId job);
+std::string user_name(const core::View& view, std::uint32_t user);
+std::string queue_name(const core::View& view, std::uint32_t queue);
+std::string node_name(const core::View& view, NodeId node);
 
 /// What "12" or "12_3" of a path means.
 struct JobPath {
-  JobId job;                 // Of the record itself, or of the array.
-  std::int64_t element = -1; // >= 0: of the array `job`.
+    JobId job;                  // Of the record itself, or of the array.
+    std::int64_t element = -1;  // >= 0: of the array `job`.
 };
-Result<JobPath> parse_job_path(const std::string &text);
+Result<JobPath> parse_job_path(const std::string& text);
 
-const core::Node *find_node_named(const core::View &view,
-                                  std::string_view name);
+const core::Node* find_node_named(const core::View& view, std::string_view name);
 
-} // namespace muster::rest
+}  // namespace muster::rest

@@ -9,173 +9,155 @@
 namespace muster::rest {
 namespace {
 
-void write_known(JsonWriter &json, std::string_view name, std::int64_t number) {
-  json.key(name);
-  if (number < 0)
-    json.null();
-  else
-    json.value(number);
-}
-
-void write_cause(JsonWriter &json, model::Cause cause) {
-  json.key("cause");
-  if (cause == model::Cause::None)
-    json.null();
-  else
-    json.value(model::to_text(cause));
-}
-
-std::string_view role_name(const std::vector<model::Role> &roles,
-                           std::uint32_t group) {
-  return group < roles.size() ? std::string_view(roles[group].name)
-                              : std::string_view();
-}
-
-std::string_view health_of(const core::View &view, NodeId node) {
-  const core::NodeLive *live = view.node_live.find(node.value);
-  if (live == nullptr)
-    return "unknown";
-  switch (live->health) {
-  case model::NodeHealth::Unknown:
-    return "unknown";
-  case model::NodeHealth::Ready:
-    return "ready";
-  case model::NodeHealth::Suspect:
-    return "suspect";
-  case model::NodeHealth::Lost:
-    return "lost";
-  }
-  return "unknown";
-}
-
-void write_task(JsonWriter &json, const protocol::TaskStatus &task) {
-  json.field("state", protocol::to_text(task.state));
-  if (task.state == protocol::TaskState::Pulling) {
-    json.field("pulled_bytes", task.done).key("pull_total_bytes");
-    if (task.total == 0)
-      json.null();
+void write_known(JsonWriter& json, std::string_view name, std::int64_t number) {
+    json.key(name);
+    if (number < 0)
+        json.null();
     else
-      json.value(task.total);
-  }
-  if (task.state != protocol::TaskState::Ended)
-    return;
-  write_cause(json, task.end.cause);
-  write_known(json, "exit_code", task.end.exit_code);
-  json.key("signal");
-  if (task.end.signal == 0)
-    json.null();
-  else
-    json.value(task.end.signal);
-  json.key("message");
-  write_text(json, task.end.message);
+        json.value(number);
 }
 
-} // namespace
-
-void write_text(JsonWriter &json, std::string_view text) {
-  if (text.empty())
-    json.null();
-  else
-    json.value(text);
-}
-
-void write_progress(JsonWriter &json, const protocol::Progress &progress) {
-  json.begin_object().field("step", progress.step).key("total");
-  if (progress.total > 0)
-    json.value(progress.total);
-  else
-    json.null();
-  json.key("fraction");
-  if (progress.total > 0) {
-    json.value(static_cast<double>(progress.step) /
-               static_cast<double>(progress.total));
-  } else {
-    json.null();
-  }
-  json.key("metrics").begin_object();
-  for (const auto &[name, value] : progress.metrics)
-    json.field(name, value);
-  json.end_object().end_object();
-}
-
-void write_allocation(JsonWriter &json, const core::View &view,
-                      const core::Job &job,
-                      const std::vector<model::Role> &roles) {
-  const core::JobExtra &extra = core::extra_of(job);
-  if (!extra.allocation) {
-    json.null();
-    return;
-  }
-  json.begin_object().field("attempt", extra.allocation->epoch);
-  write_time(json, "at", extra.allocation->at);
-  json.key("slots").begin_array();
-  int rank = 0;
-  for (const core::Placed &slot : extra.allocation->slots) {
-    json.begin_object()
-        .field("rank", rank++)
-        .field("node", node_name(view, slot.node));
-    json.field("role", role_name(roles, slot.group))
-        .key("devices")
-        .begin_array();
-    for (const std::string &device : slot.devices)
-      json.value(device);
-    json.end_array().field("cpus", static_cast<double>(slot.cpus.value) / 1000);
-    json.key("memory_bytes");
-    if (slot.memory.value == 0)
-      json.null();
+void write_cause(JsonWriter& json, model::Cause cause) {
+    json.key("cause");
+    if (cause == model::Cause::None)
+        json.null();
     else
-      json.value(slot.memory.value);
-    json.end_object();
-  }
-  json.end_array().end_object();
+        json.value(model::to_text(cause));
 }
 
-void write_ranks(JsonWriter &json, const core::View &view, const core::Job &job,
-                 const std::vector<model::Role> &roles) {
-  const core::JobExtra &extra = core::extra_of(job);
-  const core::JobLive *live = view.live.find(job.id.value);
-  json.begin_array();
-  const std::size_t count =
-      extra.allocation ? extra.allocation->slots.size() : 0;
-  for (std::size_t rank = 0; rank < count; ++rank) {
-    const core::Placed &slot = extra.allocation->slots[rank];
-    json.begin_object().field("rank", static_cast<std::uint64_t>(rank));
-    json.field("node", node_name(view, slot.node));
-    json.field("role", role_name(roles, slot.group));
-    json.field("node_state", health_of(view, slot.node));
-    if (live != nullptr && rank < live->tasks.size())
-      write_task(json, live->tasks[rank]);
-    else
-      json.field("state", protocol::to_text(protocol::TaskState::Accepted));
-    json.key("progress");
-    if (live != nullptr && rank < live->progress.size() &&
-        live->progress[rank].step >= 0) {
-      write_progress(json, live->progress[rank]);
-    } else {
-      json.null();
+std::string_view role_name(const std::vector<model::Role>& roles, std::uint32_t group) {
+    return group < roles.size() ? std::string_view(roles[group].name) : std::string_view();
+}
+
+std::string_view health_of(const core::View& view, NodeId node) {
+    const core::NodeLive* live = view.node_live.find(node.value);
+    if (live == nullptr) return "unknown";
+    switch (live->health) {
+        case model::NodeHealth::Unknown: return "unknown";
+        case model::NodeHealth::Ready: return "ready";
+        case model::NodeHealth::Suspect: return "suspect";
+        case model::NodeHealth::Lost: return "lost";
     }
-    json.end_object();
-  }
-  json.end_array();
+    return "unknown";
 }
 
-void write_attempts(JsonWriter &json, const core::Job &job) {
-  json.begin_array();
-  for (const core::Attempt &attempt : core::extra_of(job).attempts) {
-    json.begin_object().field("attempt", attempt.epoch);
-    write_time(json, "queued", attempt.queued);
-    write_time(json, "started", attempt.started);
-    write_time(json, "running", attempt.running);
-    write_time(json, "ended", attempt.ended);
-    write_cause(json, attempt.cause);
-    write_known(json, "exit_code", attempt.exit_code);
-    json.field("rank", attempt.rank).field("node", attempt.node).key("message");
-    write_text(json, attempt.message);
-    write_known(json, "last_step", attempt.last_step);
-    write_known(json, "resumed_step", attempt.resumed_step);
-    json.field("lost_ms", attempt.lost.ms).end_object();
-  }
-  json.end_array();
+void write_task(JsonWriter& json, const protocol::TaskStatus& task) {
+    json.field("state", protocol::to_text(task.state));
+    if (task.state == protocol::TaskState::Pulling) {
+        json.field("pulled_bytes", task.done).key("pull_total_bytes");
+        if (task.total == 0)
+            json.null();
+        else
+            json.value(task.total);
+    }
+    if (task.state != protocol::TaskState::Ended) return;
+    write_cause(json, task.end.cause);
+    write_known(json, "exit_code", task.end.exit_code);
+    json.key("signal");
+    if (task.end.signal == 0)
+        json.null();
+    else
+        json.value(task.end.signal);
+    json.key("message");
+    write_text(json, task.end.message);
 }
 
-} // namespace muster::rest
+}  // namespace
+
+void write_text(JsonWriter& json, std::string_view text) {
+    if (text.empty())
+        json.null();
+    else
+        json.value(text);
+}
+
+void write_progress(JsonWriter& json, const protocol::Progress& progress) {
+    json.begin_object().field("step", progress.step).key("total");
+    if (progress.total > 0)
+        json.value(progress.total);
+    else
+        json.null();
+    json.key("fraction");
+    if (progress.total > 0) {
+        json.value(static_cast<double>(progress.step) / static_cast<double>(progress.total));
+    } else {
+        json.null();
+    }
+    json.key("metrics").begin_object();
+    for (const auto& [name, value] : progress.metrics) json.field(name, value);
+    json.end_object().end_object();
+}
+
+void write_allocation(JsonWriter& json, const core::View& view, const core::Job& job,
+                      const std::vector<model::Role>& roles) {
+    const core::JobExtra& extra = core::extra_of(job);
+    if (!extra.allocation) {
+        json.null();
+        return;
+    }
+    json.begin_object().field("attempt", extra.allocation->epoch);
+    write_time(json, "at", extra.allocation->at);
+    json.key("slots").begin_array();
+    int rank = 0;
+    for (const core::Placed& slot : extra.allocation->slots) {
+        json.begin_object().field("rank", rank++).field("node", node_name(view, slot.node));
+        json.field("role", role_name(roles, slot.group)).key("devices").begin_array();
+        for (const std::string& device : slot.devices) json.value(device);
+        json.end_array().field("cpus", static_cast<double>(slot.cpus.value) / 1000);
+        json.key("memory_bytes");
+        if (slot.memory.value == 0)
+            json.null();
+        else
+            json.value(slot.memory.value);
+        json.end_object();
+    }
+    json.end_array().end_object();
+}
+
+void write_ranks(JsonWriter& json, const core::View& view, const core::Job& job,
+                 const std::vector<model::Role>& roles) {
+    const core::JobExtra& extra = core::extra_of(job);
+    const core::JobLive* live = view.live.find(job.id.value);
+    json.begin_array();
+    const std::size_t count = extra.allocation ? extra.allocation->slots.size() : 0;
+    for (std::size_t rank = 0; rank < count; ++rank) {
+        const core::Placed& slot = extra.allocation->slots[rank];
+        json.begin_object().field("rank", static_cast<std::uint64_t>(rank));
+        json.field("node", node_name(view, slot.node));
+        json.field("role", role_name(roles, slot.group));
+        json.field("node_state", health_of(view, slot.node));
+        if (live != nullptr && rank < live->tasks.size())
+            write_task(json, live->tasks[rank]);
+        else
+            json.field("state", protocol::to_text(protocol::TaskState::Accepted));
+        json.key("progress");
+        if (live != nullptr && rank < live->progress.size() && live->progress[rank].step >= 0) {
+            write_progress(json, live->progress[rank]);
+        } else {
+            json.null();
+        }
+        json.end_object();
+    }
+    json.end_array();
+}
+
+void write_attempts(JsonWriter& json, const core::Job& job) {
+    json.begin_array();
+    for (const core::Attempt& attempt : core::extra_of(job).attempts) {
+        json.begin_object().field("attempt", attempt.epoch);
+        write_time(json, "queued", attempt.queued);
+        write_time(json, "started", attempt.started);
+        write_time(json, "running", attempt.running);
+        write_time(json, "ended", attempt.ended);
+        write_cause(json, attempt.cause);
+        write_known(json, "exit_code", attempt.exit_code);
+        json.field("rank", attempt.rank).field("node", attempt.node).key("message");
+        write_text(json, attempt.message);
+        write_known(json, "last_step", attempt.last_step);
+        write_known(json, "resumed_step", attempt.resumed_step);
+        json.field("lost_ms", attempt.lost.ms).end_object();
+    }
+    json.end_array();
+}
+
+}  // namespace muster::rest

@@ -12,73 +12,68 @@
 namespace muster::rest {
 namespace {
 
-const core::NodeLive &live_of(const core::View &view, const core::Node &node) {
-  static const core::NodeLive kNothing;
-  const core::NodeLive *live = view.node_live.find(node.id.value);
-  return live != nullptr ? *live : kNothing;
+const core::NodeLive& live_of(const core::View& view, const core::Node& node) {
+    static const core::NodeLive kNothing;
+    const core::NodeLive* live = view.node_live.find(node.id.value);
+    return live != nullptr ? *live : kNothing;
 }
 
-const core::NodeUse &use_of(const core::View &view, const core::Node &node) {
-  static const core::NodeUse kNothing;
-  const core::NodeUse *use = view.node_use.find(node.id.value);
-  return use != nullptr ? *use : kNothing;
+const core::NodeUse& use_of(const core::View& view, const core::Node& node) {
+    static const core::NodeUse kNothing;
+    const core::NodeUse* use = view.node_use.find(node.id.value);
+    return use != nullptr ? *use : kNothing;
 }
 
-bool person(std::string_view owner) { return owner.substr(0, 6) == "admin:"; }
+bool person(std::string_view owner) {
+    return owner.substr(0, 6) == "admin:";
+}
 
 /// Of the holds, or of the silence.
-std::string reason_of(const core::View &view, const core::Node &node) {
-  std::string out;
-  for (const model::NodeHold &hold : node.holds) {
-    if (!out.empty())
-      out += "; ";
-    out += hold.owner + (hold.reason.empty() ? "" : ": " + hold.reason);
-  }
-  if (!out.empty())
-    return out;
-  switch (live_of(view, node).health) {
-  case model::NodeHealth::Ready:
-    break;
-  case model::NodeHealth::Unknown:
-    return "not heard since this controller started";
-  case model::NodeHealth::Suspect:
-    return "silent for a moment";
-  case model::NodeHealth::Lost:
-    return "silent";
-  }
-  if (!live_of(view, node).strays.empty()) {
-    return std::to_string(live_of(view, node).strays.size()) +
-           " tasks on it that nobody wants have not ended yet";
-  }
-  return {};
+std::string reason_of(const core::View& view, const core::Node& node) {
+    std::string out;
+    for (const model::NodeHold& hold : node.holds) {
+        if (!out.empty()) out += "; ";
+        out += hold.owner + (hold.reason.empty() ? "" : ": " + hold.reason);
+    }
+    if (!out.empty()) return out;
+    switch (live_of(view, node).health) {
+        case model::NodeHealth::Ready: break;
+        case model::NodeHealth::Unknown: return "not heard since this controller started";
+        case model::NodeHealth::Suspect: return "silent for a moment";
+        case model::NodeHealth::Lost: return "silent";
+    }
+    if (!live_of(view, node).strays.empty()) {
+        return std::to_string(live_of(view, node).strays.size()) +
+               " tasks on it that nobody wants have not ended yet";
+    }
+    return {};
 }
 
-void write_holds(JsonWriter &json, const core::Node &node) {
-  json.begin_array();
-  for (const model::NodeHold &hold : node.holds) {
-    json.begin_object().field("owner", hold.owner).field("reason", hold.reason);
-    write_time(json, "since", hold.since);
-    write_time(json, "until", hold.until);
-    json.end_object();
-  }
-  json.end_array();
+void write_holds(JsonWriter& json, const core::Node& node) {
+    json.begin_array();
+    for (const model::NodeHold& hold : node.holds) {
+        json.begin_object().field("owner", hold.owner).field("reason", hold.reason);
+        write_time(json, "since", hold.since);
+        write_time(json, "until", hold.until);
+        json.end_object();
+    }
+    json.end_array();
 }
 
-void write_strings(JsonWriter &json, const std::vector<std::string> &list) {
-  json.begin_array();
-  for (const std::string &each : list)
-    json.value(each);
-  json.end_array();
+void write_strings(JsonWriter& json, const std::vector<std::string>& list) {
+    json.begin_array();
+    for (const std::string& each : list) json.value(each);
+    json.end_array();
 }
 
 double whole_cpus(MilliCpu cpus) {
-  return static_cast<double>(cpus.value) / 1000;
+    return static_cast<double>(cpus.value) / 1000;
 }
 
-using Write = void (*)(JsonWriter &, const core::View &, const core::Node &);
+using Write = void (*)(JsonWriter&, const core::View&, const core::Node&);
 struct Field {
-  std::string_view name;
-  Write write;
+    std::string_view name;
+    Write write;
 };
 
 constexpr Field kFields[] = {
@@ -214,141 +209,122 @@ constexpr Field kFields[] = {
      }},
 };
 
-} // namespace
+}  // namespace
 
-bool usable(const core::View &view, const core::Node &node) {
-  const core::NodeLive &live = live_of(view, node);
-  return !node.forgotten && node.holds.empty() && live.strays.empty() &&
-         live.health == model::NodeHealth::Ready;
+bool usable(const core::View& view, const core::Node& node) {
+    const core::NodeLive& live = live_of(view, node);
+    return !node.forgotten && node.holds.empty() && live.strays.empty() &&
+           live.health == model::NodeHealth::Ready;
 }
 
 std::string_view health_text(model::NodeHealth health) {
-  switch (health) {
-  case model::NodeHealth::Unknown:
+    switch (health) {
+        case model::NodeHealth::Unknown: return "unknown";
+        case model::NodeHealth::Ready: return "ready";
+        case model::NodeHealth::Suspect: return "suspect";
+        case model::NodeHealth::Lost: return "lost";
+    }
     return "unknown";
-  case model::NodeHealth::Ready:
-    return "ready";
-  case model::NodeHealth::Suspect:
-    return "suspect";
-  case model::NodeHealth::Lost:
-    return "lost";
-  }
-  return "unknown";
 }
 
-std::string_view node_state(const core::View &view, const core::Node &node) {
-  const core::NodeLive &live = live_of(view, node);
-  if (live.health != model::NodeHealth::Ready)
-    return health_text(live.health);
-  if (node.holds.empty())
-    return live.strays.empty() ? "ready" : "held";
-  const bool by_person =
-      std::ranges::any_of(node.holds, [](const model::NodeHold &hold) {
-        return person(hold.owner);
-      });
-  if (!by_person)
-    return "held";
-  return use_of(view, node).jobs.empty() ? "drained" : "draining";
+std::string_view node_state(const core::View& view, const core::Node& node) {
+    const core::NodeLive& live = live_of(view, node);
+    if (live.health != model::NodeHealth::Ready) return health_text(live.health);
+    if (node.holds.empty()) return live.strays.empty() ? "ready" : "held";
+    const bool by_person = std::ranges::any_of(
+        node.holds, [](const model::NodeHold& hold) { return person(hold.owner); });
+    if (!by_person) return "held";
+    return use_of(view, node).jobs.empty() ? "drained" : "draining";
 }
 
-std::string gpu_kinds(const model::NodeFacts &facts) {
-  std::map<std::string, int> kinds;
-  for (const model::Device &device : facts.devices)
-    ++kinds[device.kind];
-  std::string out;
-  for (const auto &[kind, count] : kinds) {
-    out += (out.empty() ? "" : ",") + kind + ":" + std::to_string(count);
-  }
-  return out;
+std::string gpu_kinds(const model::NodeFacts& facts) {
+    std::map<std::string, int> kinds;
+    for (const model::Device& device : facts.devices) ++kinds[device.kind];
+    std::string out;
+    for (const auto& [kind, count] : kinds) {
+        out += (out.empty() ? "" : ",") + kind + ":" + std::to_string(count);
+    }
+    return out;
 }
 
-DeviceSums count_devices(const core::View &view, const core::Node &node) {
-  const core::NodeUse &use = use_of(view, node);
-  DeviceSums sums;
-  for (const model::Device &device : node.facts->devices) {
-    ++sums.total;
-    if (use.device_owner.contains(device.id))
-      ++sums.used;
-    else if (!device.healthy)
-      ++sums.unusable;
-  }
-  return sums;
+DeviceSums count_devices(const core::View& view, const core::Node& node) {
+    const core::NodeUse& use = use_of(view, node);
+    DeviceSums sums;
+    for (const model::Device& device : node.facts->devices) {
+        ++sums.total;
+        if (use.device_owner.contains(device.id))
+            ++sums.used;
+        else if (!device.healthy)
+            ++sums.unusable;
+    }
+    return sums;
 }
 
 std::vector<std::string> node_fields() {
-  std::vector<std::string> out;
-  for (const Field &field : kFields)
-    out.emplace_back(field.name);
-  return out;
+    std::vector<std::string> out;
+    for (const Field& field : kFields) out.emplace_back(field.name);
+    return out;
 }
 
-Result<std::vector<std::string>> parse_node_fields(std::string_view text,
-                                                   bool whole) {
-  std::vector<std::string> known = node_fields();
-  if (trim(text).empty()) {
-    if (!whole)
-      known.pop_back();
-    return known;
-  }
-  std::vector<std::string> out;
-  for (const std::string_view part : split(text, ',')) {
-    const std::string name(trim(part));
-    if (std::ranges::find(known, name) == known.end()) {
-      const std::string near = nearest(name, known);
-      return numbered(errors::kBadParameter,
-                      "fields: a node has no field \"" + name.substr(0, 64) +
-                          "\"" +
-                          (near.empty() ? "" : "; did you mean " + near + "?"),
-                      {}, "the fields are " + join(known, ", "));
+Result<std::vector<std::string>> parse_node_fields(std::string_view text, bool whole) {
+    std::vector<std::string> known = node_fields();
+    if (trim(text).empty()) {
+        if (!whole) known.pop_back();
+        return known;
     }
-    out.push_back(name);
-  }
-  return out;
+    std::vector<std::string> out;
+    for (const std::string_view part : split(text, ',')) {
+        const std::string name(trim(part));
+        if (std::ranges::find(known, name) == known.end()) {
+            const std::string near = nearest(name, known);
+            return numbered(errors::kBadParameter,
+                            "fields: a node has no field \"" + name.substr(0, 64) + "\"" +
+                                (near.empty() ? "" : "; did you mean " + near + "?"),
+                            {}, "the fields are " + join(known, ", "));
+        }
+        out.push_back(name);
+    }
+    return out;
 }
 
-void write_node(JsonWriter &json, const core::View &view,
-                const core::Node &node,
-                const std::vector<std::string> &fields) {
-  json.begin_object();
-  for (const std::string &name : fields) {
-    const auto *field = std::ranges::find(kFields, name, &Field::name);
-    json.key(name);
-    field->write(json, view, node);
-  }
-  json.end_object();
+void write_node(JsonWriter& json, const core::View& view, const core::Node& node,
+                const std::vector<std::string>& fields) {
+    json.begin_object();
+    for (const std::string& name : fields) {
+        const auto* field = std::ranges::find(kFields, name, &Field::name);
+        json.key(name);
+        field->write(json, view, node);
+    }
+    json.end_object();
 }
 
-void write_device(JsonWriter &json, const core::View &view,
-                  const core::Node &node, const model::Device &device,
-                  bool with_node) {
-  const core::NodeUse &use = use_of(view, node);
-  const auto owner = use.device_owner.find(device.id);
-  const bool used = owner != use.device_owner.end();
-  json.begin_object().field("id", device.id);
-  if (with_node)
-    json.field("node", node.facts->name);
-  json.field("kind", device.kind).field("class", device.device_class);
-  json.field("vendor", device.vendor)
-      .field("memory_bytes", device.memory.value)
-      .key("numa");
-  if (device.numa < 0)
-    json.null();
-  else
-    json.value(device.numa);
-  json.field("link_group", device.link_group).field("healthy", device.healthy);
-  const bool free = device.healthy && usable(view, node);
-  json.field("state", used ? "used" : free ? "free" : "unusable").key("job");
-  const core::Job *job = used ? view.jobs.find(owner->second.value) : nullptr;
-  if (used)
-    json.value(job_name(view, owner->second));
-  else
-    json.null();
-  json.key("user");
-  if (job != nullptr)
-    json.value(user_name(view, job->user));
-  else
-    json.null();
-  json.end_object();
+void write_device(JsonWriter& json, const core::View& view, const core::Node& node,
+                  const model::Device& device, bool with_node) {
+    const core::NodeUse& use = use_of(view, node);
+    const auto owner = use.device_owner.find(device.id);
+    const bool used = owner != use.device_owner.end();
+    json.begin_object().field("id", device.id);
+    if (with_node) json.field("node", node.facts->name);
+    json.field("kind", device.kind).field("class", device.device_class);
+    json.field("vendor", device.vendor).field("memory_bytes", device.memory.value).key("numa");
+    if (device.numa < 0)
+        json.null();
+    else
+        json.value(device.numa);
+    json.field("link_group", device.link_group).field("healthy", device.healthy);
+    const bool free = device.healthy && usable(view, node);
+    json.field("state", used ? "used" : free ? "free" : "unusable").key("job");
+    const core::Job* job = used ? view.jobs.find(owner->second.value) : nullptr;
+    if (used)
+        json.value(job_name(view, owner->second));
+    else
+        json.null();
+    json.key("user");
+    if (job != nullptr)
+        json.value(user_name(view, job->user));
+    else
+        json.null();
+    json.end_object();
 }
 
-} // namespace muster::rest
+}  // namespace muster::rest

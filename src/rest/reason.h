@@ -12,24 +12,21 @@
 
 namespace muster::rest {
 
-std::string_view
-code_of(scheduler::Blocked::Reason reason); // "not-enough-free".
-int number_of_reason(
-    scheduler::Blocked::Reason reason);  // errors::kNotEnoughFree.
-int number_of_cause(model::Cause cause); // errors::kEndOom; 0: none.
+std::string_view code_of(scheduler::Blocked::Reason reason);  // "not-enough-free".
+int number_of_reason(scheduler::Blocked::Reason reason);      // errors::kNotEnoughFree.
+int number_of_cause(model::Cause cause);                      // errors::kEndOom; 0: none.
 
 /// One line with the numbers.
-std::string text_of(const scheduler::Blocked &why);
+std::string text_of(const scheduler::Blocked& why);
 /// One line for any job, "" when there is nothing to say.
-std::string reason_line(const core::View &view, const core::Job &job, Time now);
+std::string reason_line(const core::View& view, const core::Job& job, Time now);
 /// The E-number that goes with it; 0: none.
-int reason_number(const core::View &view, const core::Job &job, Time now);
+int reason_number(const core::View& view, const core::Job& job, Time now);
 
 /// The Reason of the API. `job` may be null (a dry run).
-void write_reason(JsonWriter &json, const core::View &view,
-                  const core::Job *job, const scheduler::Blocked &why);
+void write_reason(JsonWriter& json, const core::View& view, const core::Job* job,
+                  const scheduler::Blocked& why);
 /// The Reason of a job that does not wait.
-void write_active_reason(JsonWriter &json, const core::View &view,
-                         const core::Job &job);
+void write_active_reason(JsonWriter& json, const core::View& view, const core::Job& job);
 
-} // namespace muster::rest
+}  // namespace muster::rest

@@ -20,12 +20,12 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/jobs/{id}/hold", Access::User, "", hold_job},
     {"POST", "/v1/jobs/{id}/release", Access::User, "", release_job},
     {"POST", "/v1/jobs/{id}/requeue", Access::User, "", requeue_job},
-    {"GET", "/v1/jobs/{id}/logs", Access::User,
-     "rank local_rank attempt follow from tail since", job_logs},
+    {"GET", "/v1/jobs/{id}/logs", Access::User, "rank local_rank attempt follow from tail since",
+     job_logs},
     {"POST", "/v1/jobs/{id}/exec", Access::User, "", exec_job},
     {"POST", "/v1/jobs/{id}/attach", Access::User, "", attach_job},
-    {"GET", "/v1/nodes", Access::User,
-     "state label fields limit cursor watch at_least", list_nodes},
+    {"GET", "/v1/nodes", Access::User, "state label fields limit cursor watch at_least",
+     list_nodes},
     {"GET", "/v1/nodes/{name}", Access::User, kReads, get_node},
     {"POST", "/v1/nodes/{name}/drain", Access::Admin, "", drain_node},
     {"POST", "/v1/nodes/{name}/resume", Access::Admin, "", resume_node},
@@ -39,25 +39,25 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/tokens", Access::User, "", list_tokens},
     {"POST", "/v1/tokens", Access::User, "", create_token},
     {"DELETE", "/v1/tokens/{token_id}", Access::User, "", revoke_token},
-    {"GET", "/v1/events", Access::User, "after type job node limit watch",
-     list_events},
+    {"GET", "/v1/events", Access::User, "after type job node limit watch", list_events},
     {"GET", "/v1/health", Access::Open, "", get_health},
     {"GET", "/v1/version", Access::Open, "", get_version},
     {"GET", "/v1/ca", Access::Open, "", get_ca},
     {"GET", "/openapi.json", Access::Open, "", get_openapi},
 };
 
-} // namespace
+}  // namespace
 
-std::span<const Route> routes() { return kRoutes; }
-
-std::vector<std::string> route_names() {
-  std::vector<std::string> names;
-  for (const Route &route : kRoutes) {
-    names.push_back(std::string(route.method) + " " +
-                    std::string(route.pattern));
-  }
-  return names;
+std::span<const Route> routes() {
+    return kRoutes;
 }
 
-} // namespace muster::rest
+std::vector<std::string> route_names() {
+    std::vector<std::string> names;
+    for (const Route& route : kRoutes) {
+        names.push_back(std::string(route.method) + " " + std::string(route.pattern));
+    }
+    return names;
+}
+
+}  // namespace muster::rest

@@ -14,145 +14,118 @@ namespace {
 constexpr std::size_t kKeyMax = 255;
 
 /// The format, or 415.
-std::variant<spec::Format, Problem> format_of(const net::HttpRequest &request) {
-  const std::string type =
-      lower(trim(split(request.header("content-type"), ';').front()));
-  if (type.empty())
-    return spec::Format::Auto;
-  if (type == "application/json")
-    return spec::Format::Json;
-  if (type == "application/yaml" || type == "application/x-yaml" ||
-      type == "text/yaml" || type == "text/x-yaml") {
-    return spec::Format::Yaml;
-  }
-  return Problem{
-      numbered(errors::kMediaType,
-               "content type \"" + type.substr(0, 100) + "\" is not a job's",
-               {}, "send application/json or application/yaml")};
+std::variant<spec::Format, Problem> format_of(const net::HttpRequest& request) {
+    const std::string type = lower(trim(split(request.header("content-type"), ';').front()));
+    if (type.empty()) return spec::Format::Auto;
+    if (type == "application/json") return spec::Format::Json;
+    if (type == "application/yaml" || type == "application/x-yaml" || type == "text/yaml" ||
+        type == "text/x-yaml") {
+        return spec::Format::Yaml;
+    }
+    return Problem{numbered(errors::kMediaType,
+                            "content type \"" + type.substr(0, 100) + "\" is not a job's", {},
+                            "send application/json or application/yaml")};
 }
 
 model::JobState state_named(std::string_view text) {
-  using model::JobState;
-  for (const JobState state :
-       {JobState::Succeeded, JobState::Failed, JobState::Cancelled}) {
-    if (text == model::to_text(state))
-      return state;
-  }
-  return JobState::Failed;
+    using model::JobState;
+    for (const JobState state : {JobState::Succeeded, JobState::Failed, JobState::Cancelled}) {
+        if (text == model::to_text(state)) return state;
+    }
+    return JobState::Failed;
 }
 
 /// How dependencies that are no longer live ended. Asks the history, so not on
 /// an I/O thread.
-Result<std::vector<std::pair<JobId, model::JobState>>>
-ended_dependencies(Api &api, const model::JobSpec &spec) {
-  std::vector<std::pair<JobId, model::JobState>> out;
-  const ViewPtr view = api.backend.view();
-  for (const model::Dependency &dependency : spec.depends) {
-    if (view->jobs.contains(dependency.job.value))
-      continue;
-    MUSTER_LET(found, api.backend.history().find(dependency.job));
-    if (found)
-      out.emplace_back(dependency.job, state_named(found->state));
-  }
-  return out;
+Result<std::vector<std::pair<JobId, model::JobState>>> ended_dependencies(
+    Api& api, const model::JobSpec& spec) {
+    std::vector<std::pair<JobId, model::JobState>> out;
+    const ViewPtr view = api.backend.view();
+    for (const model::Dependency& dependency : spec.depends) {
+        if (view->jobs.contains(dependency.job.value)) continue;
+        MUSTER_LET(found, api.backend.history().find(dependency.job));
+        if (found) out.emplace_back(dependency.job, state_named(found->state));
+    }
+    return out;
 }
 
-void dry_run(const CallPtr &call, model::JobSpec spec) {
-  auto kept = std::make_shared<const model::JobSpec>(std::move(spec));
-  call->api->backend.feasible(
-      *kept, [call, kept](Result<scheduler::Blocked> feasible) {
-        if (!feasible)
-          return call->fail(feasible.error());
+void dry_run(const CallPtr& call, model::JobSpec spec) {
+    auto kept = std::make_shared<const model::JobSpec>(std::move(spec));
+    call->api->backend.feasible(*kept, [call, kept](Result<scheduler::Blocked> feasible) {
+        if (!feasible) return call->fail(feasible.error());
         using Reason = scheduler::Blocked::Reason;
-        const bool never = feasible->reason == Reason::NeverFits ||
-                           feasible->reason == Reason::NoNodes;
+        const bool never =
+            feasible->reason == Reason::NeverFits || feasible->reason == Reason::NoNodes;
         JsonWriter json;
         json.begin_object().field("valid", true).field("could_run", !never);
-        json.field("starts_now", feasible->reason == Reason::NotEvaluated)
-            .key("why");
+        json.field("starts_now", feasible->reason == Reason::NotEvaluated).key("why");
         write_reason(json, *call->api->backend.view(), nullptr, *feasible);
         json.key("spec");
         spec::write_json(json, *kept);
-        json.field("yaml", spec::to_yaml(*kept))
-            .key("warnings")
-            .begin_array()
-            .end_array();
+        json.field("yaml", spec::to_yaml(*kept)).key("warnings").begin_array().end_array();
         json.end_object();
         call->json(std::move(json).text());
-      });
+    });
 }
 
-void answer_submitted(const CallPtr &call, const std::string &name,
-                      const Backend::Answered &answered) {
-  const std::string id = std::to_string(answered.answer.job.value);
-  const std::string revision =
-      revision_text(call->api->backend.view()->meta.term, answered.revision);
-  JsonWriter json;
-  json.begin_object().field("id", id).field("number",
-                                            answered.answer.job.value);
-  json.field("name", name)
-      .field("state", model::to_text(model::JobState::Pending));
-  json.field("repeated", answered.answer.repeated)
-      .key("warnings")
-      .begin_array();
-  for (const std::string &warning : answered.answer.warnings)
-    json.value(warning);
-  json.end_array().field("revision", revision).end_object();
-  call->json(std::move(json).text(),
-             {{"Location", "/v1/jobs/" + id}, {"Muster-Revision", revision}},
-             201);
+void answer_submitted(const CallPtr& call, const std::string& name,
+                      const Backend::Answered& answered) {
+    const std::string id = std::to_string(answered.answer.job.value);
+    const std::string revision =
+        revision_text(call->api->backend.view()->meta.term, answered.revision);
+    JsonWriter json;
+    json.begin_object().field("id", id).field("number", answered.answer.job.value);
+    json.field("name", name).field("state", model::to_text(model::JobState::Pending));
+    json.field("repeated", answered.answer.repeated).key("warnings").begin_array();
+    for (const std::string& warning : answered.answer.warnings) json.value(warning);
+    json.end_array().field("revision", revision).end_object();
+    call->json(std::move(json).text(),
+               {{"Location", "/v1/jobs/" + id}, {"Muster-Revision", revision}}, 201);
 }
 
-void submit(const CallPtr &call, core::SubmitJob event) {
-  std::string name = event.spec.name;
-  call->api->backend.submit(
-      std::move(event),
-      [call, name = std::move(name)](Result<Backend::Answered> done) {
-        if (!done)
-          return call->fail(std::move(done).error());
-        answer_submitted(call, name, *done);
-      });
+void submit(const CallPtr& call, core::SubmitJob event) {
+    std::string name = event.spec.name;
+    call->api->backend.submit(std::move(event),
+                              [call, name = std::move(name)](Result<Backend::Answered> done) {
+                                  if (!done) return call->fail(std::move(done).error());
+                                  answer_submitted(call, name, *done);
+                              });
 }
 
-} // namespace
+}  // namespace
 
-void submit_job(const CallPtr &call) {
-  const auto format = format_of(call->request);
-  if (const auto *problem = std::get_if<Problem>(&format))
-    return call->fail(*problem);
-  const std::string_view key = call->request.header("idempotency-key");
-  if (key.size() > kKeyMax) {
-    return call->fail(
-        bad_parameter("Idempotency-Key", key, "at most 255 bytes"));
-  }
-  const spec::ParseOptions options{.file = {},
-                                   .format = std::get<spec::Format>(format),
-                                   .now = call->now,
-                                   .base_dir = {},
-                                   .default_workdir = {}};
-  auto parsed = spec::parse_job(call->request.body, options);
-  if (const auto *problems = std::get_if<spec::Problems>(&parsed)) {
-    return call->fail(invalid_job(*problems));
-  }
-  auto &spec = std::get<model::JobSpec>(parsed);
-  if (call->query_flag("dry_run"))
-    return dry_run(call, std::move(spec));
-  Fnv hash;
-  hash.add(std::string_view(call->request.body));
-  core::SubmitJob event{.caller = call->who.caller,
-                        .spec = std::move(spec),
-                        .idempotency_key = std::string(key),
-                        .request_hash = hash.hash(),
-                        .ended = {}};
-  if (event.spec.depends.empty())
-    return submit(call, std::move(event));
-  call->api->reads.post([call, event = std::move(event)]() mutable {
-    auto ended = ended_dependencies(*call->api, event.spec);
-    if (!ended)
-      return call->fail(std::move(ended).error());
-    event.ended = *std::move(ended);
-    submit(call, std::move(event));
-  });
+void submit_job(const CallPtr& call) {
+    const auto format = format_of(call->request);
+    if (const auto* problem = std::get_if<Problem>(&format)) return call->fail(*problem);
+    const std::string_view key = call->request.header("idempotency-key");
+    if (key.size() > kKeyMax) {
+        return call->fail(bad_parameter("Idempotency-Key", key, "at most 255 bytes"));
+    }
+    const spec::ParseOptions options{.file = {},
+                                     .format = std::get<spec::Format>(format),
+                                     .now = call->now,
+                                     .base_dir = {},
+                                     .default_workdir = {}};
+    auto parsed = spec::parse_job(call->request.body, options);
+    if (const auto* problems = std::get_if<spec::Problems>(&parsed)) {
+        return call->fail(invalid_job(*problems));
+    }
+    auto& spec = std::get<model::JobSpec>(parsed);
+    if (call->query_flag("dry_run")) return dry_run(call, std::move(spec));
+    Fnv hash;
+    hash.add(std::string_view(call->request.body));
+    core::SubmitJob event{.caller = call->who.caller,
+                          .spec = std::move(spec),
+                          .idempotency_key = std::string(key),
+                          .request_hash = hash.hash(),
+                          .ended = {}};
+    if (event.spec.depends.empty()) return submit(call, std::move(event));
+    call->api->reads.post([call, event = std::move(event)]() mutable {
+        auto ended = ended_dependencies(*call->api, event.spec);
+        if (!ended) return call->fail(std::move(ended).error());
+        event.ended = *std::move(ended);
+        submit(call, std::move(event));
+    });
 }
 
-} // namespace muster::rest
+}  // namespace muster::rest

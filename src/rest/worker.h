@@ -14,24 +14,26 @@ namespace muster::rest {
 
 class Worker {
 public:
-  Worker();
-  ~Worker(); // Drops what has not begun; waits for what has.
-  Worker(const Worker &) = delete;
-  Worker &operator=(const Worker &) = delete;
+    Worker();
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
 
-  /// In order of the calls.
-  void post(std::function<void()> work);
-  /// Not before `delay` from now. The answer names it for cancel().
-  std::uint64_t after(Duration delay, std::function<void()> work);
-  /// Harmless when it has run or is running.
-  void cancel(std::uint64_t timer);
+    /// Drops what has not begun, waits for what has, and takes nothing more. Idempotent.
+    void stop();
+    /// In order of the calls.
+    void post(std::function<void()> work);
+    /// Not before `delay` from now. The answer names it for cancel().
+    std::uint64_t after(Duration delay, std::function<void()> work);
+    /// Harmless when it has run or is running.
+    void cancel(std::uint64_t timer);
 
 private:
-  struct State;
-  // Shared with the thread: the last owner of a Worker may be work that it
-  // runs.
-  std::shared_ptr<State> state_;
-  std::thread thread_;
+    struct State;
+    // Shared with the thread: the last owner of a Worker may be work that it
+    // runs.
+    std::shared_ptr<State> state_;
+    std::thread thread_;
 };
 
-} // namespace muster::rest
+}  // namespace muster::rest
