@@ -19,6 +19,8 @@
 namespace muster::cli {
 namespace {
 
+constexpr std::int64_t kSilenceMaxMs = 120'000;
+
 std::int64_t steady_ms() {
     using namespace std::chrono;
     return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
@@ -235,6 +237,7 @@ Result<EventStream::Next> EventStream::connect() {
         body_ = *std::move(opened);
         parser_ = {};
         backoff_ms_ = 100;
+        heard_ms_ = steady_ms();
         if (!away_) return Next{Got::TimedOut};
         away_ = false;
         return Next{Got::Back};
@@ -281,11 +284,16 @@ Result<EventStream::Next> EventStream::next(Duration time) {
         const std::int64_t left = std::max<std::int64_t>(until - steady_ms(), 0);
         auto read = parser_.read(*body_, {.timeout = {left}, .interrupt_fd = interrupt_fd_});
         if (read && read->end == net::ReadEnd::Data) {
+            heard_ms_ = steady_ms();
             if (!read->event.id.empty()) last_id_ = read->event.id;
             if (!options_.ends_at.empty() && read->event.name == options_.ends_at) ended_ = true;
             return Next{Got::Event, std::move(read->event)};
         }
-        if (read && read->end == net::ReadEnd::TimedOut) return Next{Got::TimedOut};
+        if (read && read->end == net::ReadEnd::TimedOut) {
+            // Heartbeats are not seen here, and a cut network says nothing: ask again at times.
+            if (options_.reconnect && steady_ms() - heard_ms_ > kSilenceMaxMs) body_.reset();
+            return Next{Got::TimedOut};
+        }
         if (read && read->end == net::ReadEnd::Interrupted) return Next{Got::Interrupted};
         body_.reset();
         if (!options_.reconnect) {

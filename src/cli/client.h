@@ -110,6 +110,7 @@ private:
     bool away_ = false;
     bool ended_ = false;
     std::int64_t retry_ms_ = 0;  // On the steady clock.
+    std::int64_t heard_ms_ = 0;
     std::int64_t backoff_ms_ = 100;
     int interrupt_fd_;
 };
