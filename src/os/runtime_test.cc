@@ -216,6 +216,27 @@ TEST(Stuck, a_process_that_does_not_end_is_named_with_place_and_file_F45) {
     EXPECT_TRUE(text.ends_with(", file /dev/zero")) << text;
 }
 
+TEST(Runtime, a_supervisor_whose_folder_was_removed_does_not_stay) {
+    TestNode node;
+    const protocol::StartTask order =
+        make_order(1,
+                   "echo $PPID; while [ ! -e $0.stop ]; do sleep 0.02; [ -d . ] || exit; [ $(stat "
+                   "-c %h .) = 0 ] && exit; done");
+    node->start(order);
+    ASSERT_TRUE(node.wait_messages([](const auto& messages) {
+        for (const auto& message : messages)
+            if (std::holds_alternative<protocol::LogTail>(message)) return true;
+        return false;
+    }));
+    const pid_t supervisor = std::atoi(node.log(order.key).c_str());
+    ASSERT_GT(supervisor, 1);
+    node.leave();
+    ASSERT_TRUE(remove_tree(AT_FDCWD, node.task_folder(order.key).c_str()));
+    while (::kill(supervisor, 0) == 0) ::usleep(10'000);
+    node.restart();
+    EXPECT_TRUE(node->list().empty());
+}
+
 TEST(Runtime, refuses_a_user_that_the_node_does_not_know) {
     TestNode node;
     protocol::StartTask order = make_order(8, "true");

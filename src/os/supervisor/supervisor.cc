@@ -411,7 +411,12 @@ void Supervisor::end() {
     }
     const bool sync = exit_.started_ms != 0 && exit_.ended_ms - exit_.started_ms >= kSyncWorthMs;
     // Without room for the exit file the end cannot be told: wait for room.
-    while (write_small_file(dir_, files::kExit, encode(exit_), sync) != 0) ::usleep(500'000);
+    struct stat folder {};
+    while (write_small_file(dir_, files::kExit, encode(exit_), sync) != 0) {
+        // A folder that was removed has nobody who waits for its end.
+        if (::fstat(dir_, &folder) != 0 || folder.st_nlink == 0) break;
+        ::usleep(500'000);
+    }
     phase_ = Phase::Over;
     tell_all(packet::kEnded, std::to_string(log_.size()));
     ::unlinkat(dir_, files::kControl, 0);
