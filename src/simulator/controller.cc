@@ -114,15 +114,13 @@ void ModelController::refill(core::SubmitJob& submit) const {
 void ModelController::got(std::uint64_t session, HostIndex host,
                           const protocol::AgentMessage& message) {
     if (!alive_) return;
-    if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
-        if (!sessions_.emplace(session, host).second) return;
-        const std::string name = name_of_(host);
-        return feed(core::LinkOpened{session, name, "", *hello}, {});
-    }
-    if (!sessions_.contains(session)) return;
     protocol::AgentMessage heard = message;
     if (sabotage_.up) sabotage_.up(*state_, heard);
-    feed(core::FromAgent{session, std::move(heard)}, {});
+    if (const auto* hello = std::get_if<protocol::Hello>(&heard)) {
+        if (!sessions_.emplace(session, host).second) return;
+        return feed(core::LinkOpened{session, name_of_(host), "", *hello}, {});
+    }
+    if (sessions_.contains(session)) feed(core::FromAgent{session, std::move(heard)}, {});
 }
 
 void ModelController::closed(std::uint64_t session) {

@@ -1,6 +1,8 @@
 #include "sabotage.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 
 namespace muster::swarm {
 namespace {
@@ -25,13 +27,23 @@ void leak_devices(Plan& plan) {
     };
 }
 
-/// Reports of any attempt count for the present one.
+/// Reports of any attempt count for the present one. So that there are some, the first two orders
+/// to forget an end get lost: it is told again every 10 s, which harms nobody who looks at epochs.
 void obey_stale_epochs(Plan& plan) {
+    auto lost = std::make_shared<std::map<protocol::TaskKey, int>>();
+    plan.world.sabotage.down = [lost](protocol::ControllerMessage& message) {
+        auto* forget = std::get_if<protocol::ForgetTask>(&message);
+        if (forget != nullptr && ++(*lost)[forget->key] <= 2) forget->key.job = {kJobIdMax};
+    };
     plan.world.sabotage.up = [](const core::State& state, protocol::AgentMessage& message) {
-        auto* status = std::get_if<protocol::TaskStatus>(&message);
-        if (status == nullptr) return;
-        const core::Job* job = state.tables.jobs.find(status->key.job.value);
-        if (job != nullptr) status->key.epoch = job->epoch;
+        const auto freshen = [&](protocol::TaskStatus& status) {
+            const core::Job* job = state.tables.jobs.find(status.key.job.value);
+            if (job != nullptr) status.key.epoch = job->epoch;
+        };
+        if (auto* status = std::get_if<protocol::TaskStatus>(&message)) freshen(*status);
+        if (auto* hello = std::get_if<protocol::Hello>(&message)) {
+            for (protocol::TaskStatus& status : hello->tasks) freshen(status);
+        }
     };
 }
 
