@@ -81,8 +81,8 @@ TEST_F(Limits, cpus_are_written_as_a_quota) {
 }
 
 TEST_F(Limits, no_group_is_left_behind) {
-    std::string node_name;
-    TestNode node([&](RuntimeOptions& options) { node_name = options.node_name; });
+    std::string group;
+    TestNode node([&](RuntimeOptions& options) { group = group_name(options); });
     for (std::uint64_t job = 1; job <= 5; ++job) {
         protocol::StartTask order = make_order(job, "true");
         order.memory = Bytes{64 << 20};
@@ -90,7 +90,7 @@ TEST_F(Limits, no_group_is_left_behind) {
         node->start(order);
         node.wait_end(order.key);
     }
-    const Cgroups groups = Cgroups::probe("/sys/fs/cgroup", "muster-" + node_name);
+    const Cgroups groups = Cgroups::probe("/sys/fs/cgroup", group);
     EXPECT_TRUE(groups.names().empty());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/prng.h"
 #include "os/kept_logs.h"
 #include "os/node_facts.h"
@@ -207,7 +209,7 @@ Status NodeRuntime::open() {
     } else if (!context_.root) {
         context_.cgroups = Cgroups::none("the agent runs without root");
     } else {
-        context_.cgroups = Cgroups::probe(options.cgroup_root, "muster-" + options.node_name);
+        context_.cgroups = Cgroups::probe(options.cgroup_root, group_name(options));
     }
     spawner_.emplace(options.supervisor);
     images_.emplace(loop_, Images::Options{.dir = options.state_dir + "/images",
@@ -220,7 +222,7 @@ Status NodeRuntime::open() {
         context_.oci.why_not = "switched off";
     } else {
         context_.oci = probe_runtime(options.supervisor, options.state_dir + "/probe",
-                                     options.cgroup_root, "muster-" + options.node_name);
+                                     options.cgroup_root, group_name(options));
     }
     context_.loop = &loop_;
     context_.slow = &slow_;
@@ -357,6 +359,14 @@ std::unique_ptr<ports::RuntimeStream> NodeRuntime::open_tunnel(const protocol::O
 }
 
 }  // namespace
+
+std::string group_name(const RuntimeOptions& options) {
+    Fnv fnv;
+    fnv.add(options.state_dir);
+    char suffix[8];
+    std::snprintf(suffix, sizeof suffix, "-%06x", static_cast<unsigned>(fnv.hash() & 0xffffff));
+    return "muster-" + options.node_name + suffix;
+}
 
 Result<std::unique_ptr<TaskRuntime>> TaskRuntime::open(RuntimeOptions options) {
     auto runtime = std::make_unique<NodeRuntime>(std::move(options));

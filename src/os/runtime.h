@@ -33,6 +33,9 @@ struct RuntimeOptions {
     bool cgroups = true;     // False: as if none could be made.
     bool containers = true;  // False: no OCI runtime is looked for.
 };
+/// The group above this agent's tasks: "muster-NAME-xxxxxx", by its state folder, since two agents
+/// on one machine may have the same name and must never end each other's tasks.
+std::string group_name(const RuntimeOptions& options);
 
 class TaskRuntime : public ports::Runtime {
 public:

@@ -46,7 +46,7 @@ TestNode::~TestNode() {
     // Our groups above the tasks', empty by now.
     for (const char* controller : {"cpu", "memory", "pids", "devices", "unified", "."}) {
         const std::string base =
-            options_.cgroup_root + "/" + controller + "/muster-" + options_.node_name;
+            options_.cgroup_root + "/" + controller + "/" + group_name(options_);
         ::rmdir((base + "/no-devices").c_str());
         ::rmdir(base.c_str());
     }
