@@ -202,7 +202,7 @@ std::string overview() {
 
 constexpr std::string_view kIntroduction = R"(# Job reference
 
-<!-- Made from the field table in src/spec/fields.cc; the spec room's tests rewrite it with UPDATE=1. -->
+<!-- Made from the field table in src/spec/fields.cc; UPDATE=1 spec_test rewrites it. -->
 
 A job is a YAML file (or JSON: the same fields), or flags of `muster run`, or both. Every field is
 optional but `run`.

@@ -1,5 +1,6 @@
 // The house rules that no compiler checks: who may include whom, what pure rooms may not use, how
 // long a file may be.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -54,6 +55,11 @@ constexpr int kLinesMax = 700;
 constexpr std::size_t kColumnsMax = 100;
 
 std::string room_of(const std::string& path) { return path.substr(0, path.find('/')); }
+/// Characters, not bytes.
+std::size_t columns(const std::string& line) {
+    return static_cast<std::size_t>(
+        std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
 bool ends_with(const std::string& text, const std::string& end) { return text.ends_with(end); }
 
 std::vector<std::string> complaints_about(const std::string& path, std::istream& text) {
@@ -64,7 +70,7 @@ std::vector<std::string> complaints_about(const std::string& path, std::istream&
     int number = 0;
     for (std::string line; std::getline(text, line);) {
         const std::string where = path + ":" + std::to_string(++number) + ": ";
-        if (line.size() > kColumnsMax && !ends_with(path, "_test.cc") &&
+        if (columns(line) > kColumnsMax && !ends_with(path, "_test.cc") &&
             line.find("R\"") == std::string::npos && line.find('"') == std::string::npos) {
             complaints.push_back(where + "longer than " + std::to_string(kColumnsMax) + " columns");
         }
