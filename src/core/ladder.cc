@@ -184,6 +184,12 @@ void Stepper::finish_attempt(JobId id) {
     attempt.fault = extra.fault_at.ms != 0 ? extra.fault_at : at_;
     attempt.last_step = live.best_step;
     attempt.resumed_step = extra.resumed_step;
+    for (const protocol::Progress& each : live.progress)
+        if (each.step >= 0 && each.step == live.best_step) {
+            extra.last_progress = each;
+            extra.last_progress->key.job = {};  // The record's own.
+            break;
+        }
     for (const protocol::TaskStatus& task : live.tasks) {
         extra.peak_memory = std::max(extra.peak_memory, task.end.peak_memory);
         send(extra.allocation->slots[task.key.rank].node, protocol::ForgetTask{term(), task.key});

@@ -1,4 +1,6 @@
 // A job's record. Fields at their defaults cost one byte together: a queued job is some 40 bytes.
+#include <bit>
+
 #include "base/bytes.h"
 #include "core/record_codec.h"
 
@@ -21,7 +23,8 @@ enum Section : std::uint64_t {
     kLosses = 512,
     kDecided = 1024,
     kLastNodes = 2048,
-    kAll = 4095,
+    kLastProgress = 4096,
+    kAll = 8191,
 };
 
 void put(Writer& out, Time time) {
@@ -61,6 +64,18 @@ void put(Writer& out, const ArrayBook& book) {
         out.signed_number(n);
 }
 
+/// Without its key, which is the job's own.
+void put(Writer& out, const protocol::Progress& progress) {
+    out.number(progress.key.epoch), out.number(progress.key.rank);
+    out.signed_number(progress.local_rank);
+    out.signed_number(progress.step), out.signed_number(progress.total);
+    out.number(progress.metrics.size());
+    for (const auto& [name, value] : progress.metrics) {
+        out.text(name);
+        out.number(std::bit_cast<std::uint64_t>(value));
+    }
+}
+
 std::uint64_t sections_of(const JobExtra& extra) {
     const JobExtra usual;
     std::uint64_t bits = 0;
@@ -79,6 +94,7 @@ std::uint64_t sections_of(const JobExtra& extra) {
     add(extra.lost_time.ms != 0 || extra.steps_repeated != 0 || extra.resumed_step != -1, kLosses);
     add(extra.decided_rank != 0 || !extra.decided_node.empty(), kDecided);
     add(!extra.last_nodes.empty(), kLastNodes);
+    add(extra.last_progress.has_value(), kLastProgress);
     return bits;
 }
 
@@ -134,6 +150,7 @@ void put(Writer& out, const JobExtra& extra) {
         out.number(extra.last_nodes.size());
         for (const NodeId node : extra.last_nodes) out.number(node.value);
     }
+    if ((bits & kLastProgress) != 0) put(out, *extra.last_progress);
 }
 
 class Get {
@@ -186,6 +203,17 @@ private:
         slot.memory.value = in_.signed_number();
         slot.disk.value = in_.signed_number();
         return slot;
+    }
+    protocol::Progress progress() {
+        protocol::Progress progress;
+        progress.key.epoch = word(), progress.key.rank = word();
+        progress.local_rank = static_cast<int>(in_.signed_number());
+        progress.step = in_.signed_number(), progress.total = in_.signed_number();
+        for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n) {
+            std::string name = text();
+            progress.metrics.emplace_back(std::move(name), std::bit_cast<double>(in_.number()));
+        }
+        return progress;
     }
     Attempt attempt() {
         Attempt attempt;
@@ -268,6 +296,7 @@ private:
             for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n)
                 extra.last_nodes.push_back({in_.number()});
         }
+        if ((bits & kLastProgress) != 0) extra.last_progress = progress();
         return extra;
     }
 

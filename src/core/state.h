@@ -110,6 +110,8 @@ struct JobExtra {
     std::uint32_t decided_rank = 0;  // Of the task whose end decided it.
     std::string decided_node;        // Its node's name.
     std::vector<NodeId> last_nodes;  // Of the newest ended attempt, by rank: they have its log.
+    /// Of the rank that was furthest when the last attempt ended.
+    std::optional<protocol::Progress> last_progress;
     friend bool operator==(const JobExtra&, const JobExtra&) = default;
 };
 

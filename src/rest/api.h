@@ -2,10 +2,13 @@
 // the route table.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +33,26 @@ namespace muster::rest {
 
 class Api;
 struct Route;
+
+/// The newest revision that each user's submits were answered with: his next reads show it, from
+/// whichever connection they come.
+class OwnWrites {
+public:
+    void note(const std::string& user, std::uint64_t revision) {
+        const std::lock_guard lock(mutex_);
+        std::uint64_t& newest = newest_[user];
+        newest = std::max(newest, revision);
+    }
+    std::uint64_t of(const std::string& user) const {
+        const std::lock_guard lock(mutex_);
+        const auto at = newest_.find(user);
+        return at == newest_.end() ? 0 : at->second;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::string, std::uint64_t> newest_;
+};
 using ViewPtr = std::shared_ptr<const core::View>;
 
 struct Call {
@@ -79,6 +102,7 @@ public:
     Authenticator auth;
     RateLimiter limiter;
     JobFactsCache facts;
+    OwnWrites own_writes;
     Worker reads;  // History, big lists, reads that waited for their revision.
     const std::shared_ptr<Worker> watches = std::make_shared<Worker>();  // Watchers, time-outs.
     Hub hub;

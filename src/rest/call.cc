@@ -74,7 +74,11 @@ void with_view(const CallPtr& call, std::function<void(const CallPtr&, const Vie
     if (ask.empty()) ask = call->request.header("muster-revision");
     Api& api = *call->api;
     ViewPtr view = api.backend.view();
-    if (ask.empty()) return then(call, view);
+    if (ask.empty()) {
+        const std::uint64_t own = call->known ? api.own_writes.of(call->who.caller.user) : 0;
+        if (own <= view->revision) return then(call, view);
+        ask = revision_text(view->meta.term, own);
+    }
     const auto wanted = parse_revision(ask);
     if (!wanted) {
         return call->fail(bad_parameter("at_least", ask, "a Muster-Revision as it was returned"));

@@ -272,6 +272,8 @@ void JobRenderer::progress(JsonWriter& json, const core::Job& job) {
             if (each.step >= 0 && (best == nullptr || each.step > best->step)) best = &each;
         }
     }
+    const core::JobExtra& extra = core::extra_of(job);
+    if (best == nullptr && extra.last_progress) best = &*extra.last_progress;
     if (best == nullptr)
         json.null();
     else
