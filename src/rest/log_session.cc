@@ -146,6 +146,7 @@ void LogSession::on_chunk(std::size_t i, std::uint64_t generation,
     if (closed_ || over_ || i >= ranks_.size() || ranks_[i].generation != generation) return;
     Rank& rank = ranks_[i];
     if (!chunk.error.empty()) return use_tail(i, chunk.error);
+    rank.from_tail = false;  // The node is there again.
     rank.got += static_cast<std::int64_t>(chunk.bytes.size());
     if (rank.phase == Phase::LookingBack) {
         if (rank.looked.empty() && !chunk.bytes.empty()) rank.asked_from = chunk.offset;
@@ -259,8 +260,8 @@ void LogSession::look_at_job(const core::View& view) {
     if (closed_ || over_) return;
     const core::Job* job = view.jobs.find(job_.value);
     if (job == nullptr) {  // Archived meanwhile: its end was in an earlier view.
-        if (attempt_done_ || !sources_.started) finish("ended", -1);
-        return;
+        if (attempt_done_ || !sources_.started) return finish("ended", -1);
+        return end_tails();
     }
     const bool newest = !ask_.attempt;
     const core::JobExtra& extra = core::extra_of(*job);
@@ -281,11 +282,13 @@ void LogSession::look_at_job(const core::View& view) {
 }
 
 void LogSession::end_tails() {
-    sources_.active = false;
+    if (!sources_.active) return;
+    sources_.active = false;  // From now on a rank whose node does not answer is done.
     const std::uint32_t attempt = sources_.attempt;
     // The last one may begin the next attempt, with ranks of its own.
     for (std::size_t i = 0; sources_.attempt == attempt && i < ranks_.size(); ++i) {
-        if (ranks_[i].from_tail) rank_done(i);
+        // A node that came back since the last try has the rest.
+        if (ranks_[i].from_tail && ranks_[i].phase != Phase::Done) open(i);
     }
 }
 

@@ -132,6 +132,34 @@ data: {"state":"succeeded","exit_code":0})"));
     record_stream(ask, *heard);
 }
 
+TEST_F(Logs, followed_on_a_kept_tail_end_when_the_job_is_archived) {
+    start("run: x");
+    backend.cut(NodeId{1});
+    backend.keep_tail({.key = key(), .offset = 100, .bytes = "last words\n"});
+    const auto heard = open({.target = "/v1/jobs/1/logs?follow=1", .headers = events});
+    ASSERT_TRUE(heard->wait_text("last words"));
+    backend.with_world([](core::World& world) {  // In one round: its end alone is never seen.
+        world.end(JobId{1}, 0, model::Cause::Success, 0);
+        world.must(core::Archived{{JobId{1}}});
+    });
+    ASSERT_TRUE(heard->wait_closed());
+    EXPECT_NE(heard->so_far().find("event: end"), std::string::npos) << heard->so_far();
+}
+
+TEST_F(Logs, of_a_node_that_is_back_when_the_job_ends_are_read_to_their_end_F33) {
+    start("run: x");
+    backend.append_log(key(), "one\n");
+    backend.cut(NodeId{1});
+    const auto heard = open({.target = "/v1/jobs/1/logs?follow=1", .headers = events});
+    ASSERT_TRUE(heard->wait_text("has no link"));
+    backend.mend();
+    backend.append_log(key(), "two\n");
+    backend.end_log(key());
+    end(1, model::Cause::Success);  // Before the node is tried again.
+    ASSERT_TRUE(heard->wait_closed());
+    EXPECT_NE(heard->so_far().find("one\\ntwo\\n"), std::string::npos) << heard->so_far();
+}
+
 TEST_F(Logs, resume_at_the_last_event) {
     start("run: x");
     backend.append_log(key(), "one\ntwo\n");
