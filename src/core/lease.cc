@@ -12,21 +12,38 @@ using protocol::TaskState;
 
 namespace {
 
-constexpr std::size_t kPeers = 3;
+constexpr std::size_t kPeers = 5;
 constexpr Duration kPeersEvery{60'000};
+/// What was sent on a link so long ago has come, or the link has broken.
+constexpr Duration kPeersArrive{30'000};
+constexpr Duration kFenceAgain{5'000};
 
 }  // namespace
 
 /// Named again when the last word is old, or when there were too few to name and now there are
 /// more: until it knows enough of them, an agent cannot tell an outage from being cut off.
 void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant) {
+    const std::size_t named = live.peers ? live.peers->back().size() : 0;
+    if (named > 0 && live.peers->size() > 1 && live.peers_since.ms != 0 &&
+        live.peers_since + kPeersArrive <= at_)
+        live.peers = std::make_shared<const std::vector<std::vector<NodeId>>>(
+            1, std::vector<NodeId>(live.peers->back()));
     const bool due = live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_;
-    if (!due && live.peers_named >= kPeers) return;
-    std::vector<protocol::PeerAddress> peers = peers_of(node);
-    if (!due && peers.size() <= live.peers_named) return;
+    if (!due && named >= kPeers) return;
+    std::vector<NodeId> peers = peers_of(node);
+    if (peers.empty() || (!due && peers.size() <= named)) return;
+    for (const NodeId id : peers) {
+        const model::NodeFacts& facts = *tables_.nodes.at(id.value).facts;
+        grant.peers.push_back({facts.name, facts.addresses.front(), facts.peer_port});
+    }
     live.peers_at = at_;
-    live.peers_named = static_cast<std::uint32_t>(peers.size());
-    grant.peers = std::move(peers);
+    const bool same = named > 0 && live.peers->back() == peers;
+    if (!same || live.peers_since.ms == 0) live.peers_since = at_;
+    if (same) return;
+    // Whether it will get this word nobody knows: until then it may hold an earlier set.
+    auto sets = live.peers ? *live.peers : std::vector<std::vector<NodeId>>{};
+    sets.push_back(std::move(peers));
+    live.peers = std::make_shared<const std::vector<std::vector<NodeId>>>(std::move(sets));
 }
 
 /// Not with the next heartbeats: the controller may be gone before those. In a small cluster the
@@ -36,8 +53,8 @@ void Stepper::name_peers_at_once(NodeId node) {
     std::vector<NodeId> nodes{node};
     if (tables_.nodes.size() <= kSmall)
         tables_.node_live.for_each([&](std::uint64_t id, const NodeLive& live) {
-            if (id != node.value && live.session != 0 && live.peers_named < kPeers)
-                nodes.push_back({id});
+            const std::size_t named = live.peers ? live.peers->back().size() : 0;
+            if (id != node.value && live.session != 0 && named < kPeers) nodes.push_back({id});
         });
     for (const NodeId id : nodes) {
         protocol::LeaseGrant grant{term(), 0, {}};
@@ -54,6 +71,7 @@ void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
     if (back) live.since = at_;
     live.health = NodeHealth::Ready;
     live.heard = std::max(live.heard, at_);
+    live.fence_again = {};
     record(NodeLivePut{node, std::move(live)});
     send(node, std::move(grant));
     if (!back) return;
@@ -61,36 +79,66 @@ void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
     thaw_if_over();
 }
 
-/// A node each of the next leaves in name order; without leaves, the next nodes.
-std::vector<protocol::PeerAddress> Stepper::peers_of(NodeId node) const {
-    std::vector<protocol::PeerAddress> peers;
+/// A node each of the next leaves in name order, then another each; without other leaves, the next
+/// nodes. It follows from the records of nodes alone, whatever their health: so the next controller
+/// knows whom a node that it has never heard would ask.
+std::vector<NodeId> Stepper::peers_of(NodeId node) const {
+    std::vector<NodeId> peers;
     const std::string own(model::label(*tables_.nodes.at(node.value).facts, "leaf"));
-    const auto add = [&](NodeId id) {
-        const NodeLive& live = tables_.node_live.at(id.value);
-        const model::NodeFacts& facts = *tables_.nodes.at(id.value).facts;
-        if (id == node || live.health != NodeHealth::Ready || facts.addresses.empty()) return false;
-        peers.push_back({facts.name, facts.addresses.front(), facts.peer_port});
+    // From `node` on in a leaf, so that not everybody asks the same one.
+    const auto add = [&](const std::set<NodeId>& leaf, std::size_t nth) {
+        if (nth >= leaf.size()) return false;
+        auto at = leaf.upper_bound(node);
+        for (std::size_t i = 0;; ++i, ++at) {
+            if (at == leaf.end()) at = leaf.begin();
+            if (i == nth) break;
+        }
+        if (*at != node && !tables_.nodes.at(at->value).facts->addresses.empty())
+            peers.push_back(*at);
         return true;
     };
-    // From `node` on in a leaf, so that not everybody asks the same one.
-    const auto add_from = [&](const std::set<NodeId>& leaf, std::size_t most) {
-        constexpr int kTries = 16;
-        auto at = leaf.upper_bound(node);
-        const std::size_t tries = std::min<std::size_t>(leaf.size(), kTries);
-        for (std::size_t i = 0; i < tries && most > 0; ++i, ++at) {
-            if (at == leaf.end()) at = leaf.begin();
-            if (add(*at)) --most;
-        }
-    };
     const auto& leaves = index_.leaves;
-    auto leaf = leaves.upper_bound(own);
-    for (std::size_t i = 0; i < leaves.size() && peers.size() < kPeers; ++i, ++leaf) {
-        if (leaf == leaves.end()) leaf = leaves.begin();
-        if (leaf->first != own) add_from(leaf->second, 1);
+    bool more = true;
+    for (std::size_t nth = 0; more && nth < kPeers; ++nth) {
+        more = false;
+        auto leaf = leaves.upper_bound(own);
+        for (std::size_t i = 0; i < leaves.size() && peers.size() < kPeers; ++i, ++leaf) {
+            if (leaf == leaves.end()) leaf = leaves.begin();
+            if (leaf->first != own && add(leaf->second, nth)) more = true;
+        }
     }
-    if (const auto mine = leaves.find(own); peers.empty() && mine != leaves.end())
-        add_from(mine->second, kPeers);
+    if (!peers.empty()) return peers;
+    if (const auto mine = leaves.find(own); mine != leaves.end())
+        for (std::size_t nth = 0; nth < kPeers; ++nth) (void)add(mine->second, nth);
     return peers;
+}
+
+/// An agent runs on without a controller while more than half of its peers confirm an outage. So
+/// with half of them heard for long enough it has stopped its gangs; an island of a few nodes that
+/// are cut off together runs on, and nothing on it may be replaced.
+Time Stepper::vouched_at(NodeId node) const {
+    const NodeLive& silent = tables_.node_live.at(node.value);
+    std::vector<std::vector<NodeId>> sets;
+    if (silent.peers)
+        sets = *silent.peers;
+    else
+        sets.push_back(peers_of(node));
+    Time vouched;
+    std::vector<Time> since;
+    for (const std::vector<NodeId>& peers : sets) {
+        since.clear();
+        for (const NodeId peer : peers) {
+            const NodeLive* live = tables_.node_live.find(peer.value);
+            const bool heard = live != nullptr && live->health == NodeHealth::Ready;
+            since.push_back(heard ? live->since : kNever);
+        }
+        if (since.empty()) continue;  // An agent that knows no peer stops its gangs.
+        std::ranges::sort(since);
+        const Time half = since[(since.size() - 1) / 2];
+        if (half == kNever) return kNever;
+        vouched = std::max(vouched, half + protocol::vouched_after(state_.settings.lease));
+    }
+    return vouched;
 }
 
 std::vector<std::pair<JobId, std::uint32_t>> Stepper::tasks_on(NodeId node) const {
@@ -145,10 +193,40 @@ void Stepper::node_due(NodeId id) {
     if (waits && !tables_.frozen && rules.lost <= silence) node_lost(id);
     const NodeLive& now = tables_.node_live.at(id.value);
     if (now.health == NodeHealth::Lost && !now.fenced && !tables_.frozen &&
-        protocol::gone_after(rules) <= silence) {
-        edit_node_live(id, [](NodeLive& l) { l.fenced = true; });
+        protocol::gone_after(rules) <= silence && now.fence_again <= at_)
+        fence_due(id);
+}
+
+void Stepper::fence_due(NodeId id) {
+    const Time vouched = vouched_at(id);
+    const bool waited = tables_.node_live.at(id.value).fence_again.ms != 0;
+    const std::string lost = "node " + node_name(state_, id) + " is lost";
+    if (vouched <= at_) {
+        edit_node_live(id, [](NodeLive& l) { l.fenced = true, l.fence_again = {}; });
         tell_node("node.fenced", id, "its fence time is over");
-        node_fenced(id, false, "silent past its fence time");
+        if (waited) say_of_gangs(id, lost);
+        return node_fenced(id, false, "silent past its fence time");
+    }
+    edit_node_live(id, [&](NodeLive& l) { l.fence_again = std::min(vouched, at_ + kFenceAgain); });
+    if (waited) return;
+    const std::string why =
+        "its peers are silent too, or were a moment ago: together they may be running on; if it "
+        "is off, confirm that with `muster node fenced " +
+        node_name(state_, id) + "`";
+    tell_node("node.unconfirmed", id, why);
+    say_of_gangs(id, lost + ", and " + why);
+}
+
+/// Why the gangs that were lost with the node still wait.
+void Stepper::say_of_gangs(NodeId id, const std::string& message) {
+    for (const auto& [job_id, rank] : tasks_on(id)) {
+        const Job& hurt = job(job_id);
+        if (!is_gang(hurt) || hurt.state != JobState::Fencing || hurt.cause != Cause::NodeLost)
+            continue;
+        if (tables_.live.at(job_id.value).tasks[rank].state == TaskState::Ended) continue;
+        if (extra_of(hurt).decided_node != node_name(state_, id)) continue;
+        edit_job(job_id, [&](Job&, JobExtra& extra) { extra.message = message; });
+        tell_job("job.lost", job(job_id), message, node_name(state_, id));
     }
 }
 
@@ -181,6 +259,7 @@ void Stepper::node_lost(NodeId id) {
         l.health = NodeHealth::Lost;
         l.since = at_;
         l.session = 0;
+        l.fence_again = {};
     });
     tell_node("node.lost", id,
               "silent since " + std::to_string(tables_.node_live.at(id.value).heard.ms));

@@ -1,4 +1,6 @@
 // Silence and return: leases, fences, the freeze, reconciliation, restarts of the controller.
+#include <algorithm>
+
 #include "core/test_world.h"
 
 namespace muster::core {
@@ -162,6 +164,87 @@ TEST_P(Freeze, by_a_quarter_and_three_or_all_but_one) {
     EXPECT_EQ(health(world, last) == NodeHealth::Lost, !GetParam().frozen);
 }
 INSTANTIATE_TEST_SUITE_P(Table, Freeze, testing::ValuesIn(kSilent),
+                         [](const auto& row) { return row.param.name; });
+
+/// Nodes without leaves: the peers of n1 are n2 to n6. A gang runs on n1 and n2.
+struct Island {
+    const char* name;
+    int nodes;
+    std::vector<int> silent;
+    bool replaced;
+    friend void PrintTo(const Island& row, std::ostream* out) { *out << row.name; }
+};
+const Island kIslands[] = {
+    {"alone", 20, {1}, true},
+    {"with_two_of_five_peers", 20, {1, 3, 4}, true},
+    {"with_three_of_five_peers", 20, {1, 3, 4, 5}, false},
+    {"with_three_who_are_not_its_peers", 20, {1, 9, 10, 11}, true},
+    {"one_of_three", 3, {1}, true},
+    {"two_of_four", 4, {1, 2}, true},
+    {"two_of_five", 5, {1, 2}, true},
+};
+class CutOff : public testing::TestWithParam<Island> {
+protected:
+    CutOff() {
+        world.checks = false;
+        hello_all(world, GetParam().nodes);
+        world.pass(31'000, names(GetParam().nodes));  // Until they have heard of their peers.
+        gang = world.submit(gang_job(2, 8));
+        world.plan();
+        world.run(gang);
+        for (const std::string& name : names(GetParam().nodes)) {
+            const int number = std::stoi(name.substr(1));
+            if (std::ranges::find(GetParam().silent, number) == GetParam().silent.end())
+                alive.push_back(name);
+        }
+    }
+    /// Its gang's other member ends as it is told to.
+    void stop_the_other() {
+        if (world.job(gang).state == JobState::Fencing && GetParam().silent.size() != 2)
+            world.end(gang, 1, Cause::Peer);
+    }
+
+    World world;
+    JobId gang;
+    std::vector<std::string> alive;
+};
+TEST_P(CutOff, is_replaced_only_if_half_of_its_peers_are_heard) {
+    world.pass(20'000, alive);
+    stop_the_other();
+    world.pass(120'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, GetParam().replaced ? 1u : 0u);
+    EXPECT_EQ(world.told("node.unconfirmed"), !GetParam().replaced);
+    if (GetParam().replaced) return;
+    EXPECT_EQ(world.job(gang).state, JobState::Fencing);
+    EXPECT_NE(world.extra(gang).message.find("its peers are silent too"), std::string::npos);
+    // Most of its peers are back: what they do not confirm any more ends soon after.
+    world.hello("n3");
+    alive.push_back("n3");
+    world.pass(30'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, 0u);
+    world.pass(3'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, 1u);
+    EXPECT_EQ(world.extra(gang).attempts.at(0).message, "node n1 is lost");
+}
+TEST_P(CutOff, is_so_for_the_next_controller_too) {
+    const auto other = world.status(gang, 1, TaskState::Running);
+    const auto present = [&] {
+        for (const std::string& name : alive)
+            world.hello(name,
+                        name == "n2" ? std::vector{other} : std::vector<protocol::TaskStatus>{});
+    };
+    world.pass(20'000, alive);
+    world.restart();
+    present();
+    world.pass(16'000, alive);
+    stop_the_other();
+    world.pass(60'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, GetParam().replaced ? 1u : 0u);
+    if (GetParam().replaced) return;
+    world.must(ActOnNode{world.root, "n1", NodeAction::Fenced, "pulled the plug"});
+    EXPECT_EQ(world.job(gang).epoch, 1u);
+}
+INSTANTIATE_TEST_SUITE_P(Table, CutOff, testing::ValuesIn(kIslands),
                          [](const auto& row) { return row.param.name; });
 
 TEST(Restart, F32_running_jobs_stay_as_they_are_and_are_learnt_again) {
@@ -395,9 +478,11 @@ TEST(Link, a_heartbeat_is_granted_and_names_peers_on_other_leaves) {
     std::vector<protocol::PeerAddress> peers;  // As it was told last.
     for (const protocol::LeaseGrant& grant : world.sent<protocol::LeaseGrant>("n1"))
         if (!grant.peers.empty()) peers = grant.peers;
-    ASSERT_EQ(peers.size(), 2u);
+    ASSERT_EQ(peers.size(), 4u);
     EXPECT_EQ(peers[0].name, "n3");
     EXPECT_EQ(peers[1].name, "n5");
+    EXPECT_EQ(peers[2].name, "n4");
+    EXPECT_EQ(peers[3].name, "n6");
     world.clear();
     world.must(FromAgent{world.sessions["n1"], protocol::Heartbeat{17}});
     const auto grants = world.sent<protocol::LeaseGrant>("n1");

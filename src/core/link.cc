@@ -80,7 +80,7 @@ Status Stepper::operator()(const LinkOpened& event) {
         live.session = event.session;
         live.heard = at_;
         live.fenced = false;
-        live.peers_at = {};
+        live.peers_at = live.peers_since = live.fence_again = {};
         live.strays.clear();
         live.strays_since = {};
     });

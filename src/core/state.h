@@ -198,12 +198,15 @@ struct JobLive {
 };
 struct NodeLive {
     model::NodeHealth health = model::NodeHealth::Unknown;
-    std::uint64_t session = 0;      // 0: no link.
-    Time heard;                     // Last heartbeat, or since when we wait for one.
-    Time since;                     // Entered `health`.
-    bool fenced = false;            // Known to be dead: its word, a power fence, or the fence time.
-    std::uint32_t peers_named = 0;  // How many it was told last.
-    Time peers_at;                  // When it was last told its peers; 0: not on this link.
+    std::uint64_t session = 0;  // 0: no link.
+    Time heard;                 // Last heartbeat, or since when we wait for one.
+    Time since;                 // Entered `health`.
+    bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
+    /// The sets of peers that it may hold, the newest last; null: it was told none by this leader.
+    std::shared_ptr<const std::vector<std::vector<NodeId>>> peers;
+    Time peers_at;     // When it was last told its peers; 0: not on this link.
+    Time peers_since;  // When it was first told the newest of `peers` on this link; 0: never.
+    Time fence_again;  // Its peers were silent too: when that is looked at again; 0: not so.
     /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
     std::vector<protocol::TaskKey> strays;
     Time strays_since;  // When the oldest of them was told to stop; 0: none was.

@@ -150,7 +150,11 @@ private:
     bool too_many_silent() const;
     void name_peers_at_once(NodeId node);
     void name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant);
-    std::vector<protocol::PeerAddress> peers_of(NodeId node) const;
+    std::vector<NodeId> peers_of(NodeId node) const;
+    /// Since when enough of its peers tell a silent node that it is cut off, if it is alive.
+    Time vouched_at(NodeId node) const;
+    void fence_due(NodeId node);
+    void say_of_gangs(NodeId node, const std::string& message);
     /// Tasks on the node, as (job, rank).
     std::vector<std::pair<JobId, std::uint32_t>> tasks_on(NodeId node) const;
 

@@ -56,7 +56,8 @@ Time node_wake(const State& state, NodeId id) {
             return state.tables.frozen ? wake : std::min(wake, live->heard + rules.lost);
         case NodeHealth::Lost:
             if (live->fenced || state.tables.frozen) return wake;
-            return std::min(wake, live->heard + protocol::gone_after(rules));
+            return std::min(wake,
+                            std::max(live->heard + protocol::gone_after(rules), live->fence_again));
     }
     return wake;
 }

@@ -416,14 +416,15 @@ Time next_wake(const State& state) {
     return wake;
 }
 
-protocol::PeerWord word_for_peer(const State& state, Time now) {
-    if (!state.granted || now >= state.lease_until) return {.has_controller = false};
+std::optional<protocol::PeerWord> word_for_peer(const State& state, Time now) {
+    if (now >= state.lease_until) return protocol::PeerWord{.has_controller = false};
+    if (!state.granted) return std::nullopt;
     // A new leader counts silence from its own beginning: one that lived for a moment only, in a
     // loop of crashes perhaps, has replaced nothing, and the asker has time to find it.
     const Time heard = state.lease_until - state.rules.fence;
     const bool newcomer =
         state.term_since.ms != 0 && heard - state.term_since < state.rules.suspect;
-    return {.has_controller = !newcomer};
+    return protocol::PeerWord{.has_controller = !newcomer};
 }
 
 }  // namespace muster::node

@@ -109,6 +109,7 @@ Step step(State& state, const Input& input);
 /// When step() wants a Tick; kNever: not before the next event.
 Time next_wake(const State& state);
 /// What this agent answers a peer that asks: its lease is live, and its leader is no newcomer.
-protocol::PeerWord word_for_peer(const State& state, Time now);
+/// Nothing: it has just started, and has had no time yet to find a controller; it does not answer.
+std::optional<protocol::PeerWord> word_for_peer(const State& state, Time now);
 
 }  // namespace muster::node

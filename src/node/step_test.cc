@@ -127,7 +127,8 @@ private:
             return;
         }
         if (verb_ == "word") {
-            out_ += word_for_peer(state_, now_).has_controller ? "> has\n" : "> lost\n";
+            const auto word = word_for_peer(state_, now_);
+            out_ += !word ? "> nothing\n" : word->has_controller ? "> has\n" : "> lost\n";
             return;
         }
         if (verb_ == "granting") {

@@ -75,6 +75,13 @@ constexpr Duration kFenceGrace{2'000};
 constexpr Duration gone_after(const LeaseRules& rules) {
     return rules.fence + ask_time(rules) + kFenceGrace + Duration{3'000};
 }
+/// How long its peers must have been heard, without a gap, before a silent node's word is done
+/// without: an outage that it believed in before is then no longer confirmed, and its gangs are
+/// stopped. `suspect`: until then a peer takes its new leader for a newcomer.
+constexpr Duration vouched_after(const LeaseRules& rules) {
+    return rules.suspect + rules.heartbeat + rules.lost + ask_time(rules) + ask_time(rules) +
+           kFenceGrace + Duration{3'000};
+}
 struct PeerAddress {
     std::string name;
     std::string address;

@@ -22,6 +22,7 @@ Faults::Faults(World& world, const FaultRates& rates) : world_(world), rates_(ra
         {"fault.partition-controller", rates.partition_controller, &Faults::partition_controller},
         {"fault.partition-one-way", rates.partition_one_way, &Faults::partition_one_way},
         {"fault.partition-peers", rates.partition_peers, &Faults::partition_peers},
+        {"fault.partition-island", rates.partition_island, &Faults::partition_island},
         {"fault.clock-jump", rates.clock_jump, &Faults::clock_jump},
     };
 }
@@ -145,16 +146,48 @@ void Faults::partition_node() {
     }
 }
 
-void Faults::partition_leaf() {
-    const std::string leaf = world_.leaf(any_host());
-    const Duration time = some(2'000, 120'000);
-    for (HostIndex inside = 1; inside <= world_.hosts(); ++inside) {
-        if (world_.leaf(inside) != leaf) continue;
-        cut(kControllerHost, inside, time);
-        for (HostIndex outside = 1; outside <= world_.hosts(); ++outside) {
-            if (world_.leaf(outside) != leaf) cut(inside, outside, time);
+void Faults::cut_off(const std::set<HostIndex>& island, Duration time) {
+    for (const HostIndex inside : island) {
+        for (HostIndex outside = kControllerHost; outside <= world_.hosts(); ++outside) {
+            if (!island.contains(outside)) cut(inside, outside, time);
         }
     }
+}
+
+void Faults::partition_leaf() {
+    const std::string leaf = world_.leaf(any_host());
+    std::set<HostIndex> inside;
+    for (HostIndex host = 1; host <= world_.hosts(); ++host) {
+        if (world_.leaf(host) == leaf) inside.insert(host);
+    }
+    cut_off(inside, some(2'000, 120'000));
+}
+
+/// A host where a task of a gang runs, if there is one.
+HostIndex Faults::gang_host() {
+    std::vector<HostIndex> hosts;
+    for (HostIndex host = 1; host <= world_.hosts(); ++host) {
+        for (const auto& [key, task] : world_.host(host).state().tasks) {
+            if (!task.gang() || task.status.state != protocol::TaskState::Running) continue;
+            hosts.push_back(host);
+            break;
+        }
+    }
+    return hosts.empty() ? any_host() : hosts[world_.random.below(hosts.size())];
+}
+
+/// A node and just so many of its peers, of other leaves, that they could take themselves for the
+/// cluster; or one too few.
+void Faults::partition_island() {
+    const HostIndex first = gang_host();
+    std::set<HostIndex> island{first};
+    const auto& peers = world_.host(first).state().peers;
+    const std::size_t most = peers.size() / 2 + (world_.random.chance(750) ? 1 : 0);
+    for (const protocol::PeerAddress& peer : peers) {
+        if (island.size() > most) break;
+        if (const HostIndex host = world_.find(peer.name); host != 0) island.insert(host);
+    }
+    cut_off(island, some(40'000, 180'000));
 }
 
 void Faults::partition_controller() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct FaultRates {
     Duration agent_crash, node_reboot, node_death;
     Duration link_reset;
     Duration partition_node, partition_leaf, partition_controller, partition_one_way;
-    Duration partition_peers;
+    Duration partition_peers, partition_island;
     Duration clock_jump;
     Duration outage_max{120'000};
     Duration agent_down_max{8'000};
@@ -38,9 +39,12 @@ private:
     };
     void schedule(std::size_t kind);
     HostIndex any_host();
+    HostIndex gang_host();
     Duration some(std::int64_t low_ms, std::int64_t high_ms);
     void then(Duration wait, std::function<void()> repair);
     void cut(HostIndex a, HostIndex b, Duration time);  // Both ways.
+    /// From the controller and from everybody else, together.
+    void cut_off(const std::set<HostIndex>& island, Duration time);
     void cut_one_way(HostIndex from, HostIndex to, Duration time);
     void controller_dies(bool silent, Duration down);
 
@@ -60,6 +64,7 @@ private:
     void partition_controller();
     void partition_one_way();
     void partition_peers();
+    void partition_island();
     void clock_jump();
 
     World& world_;

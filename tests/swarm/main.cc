@@ -3,7 +3,7 @@
 //   muster-swarm --seed N [--verbose]       one seed; the same every time
 //   muster-swarm --seeds A..B | --for 60s   many; prints how often each fault struck and each state
 //                                           was reached, and fails if one never was
-//   --plant BUG   with a planted bug: fence, acknowledge, leak, epoch, wakeup
+//   --plant BUG   with a planted bug: fence, acknowledge, leak, epoch, wakeup, peers
 //   --expect-caught   succeeds only if a seed fails
 //   --twice       runs each seed twice and compares
 //   --jobs N      in N processes
@@ -192,7 +192,7 @@ int usage(const char* problem) {
     std::fprintf(stderr,
                  "muster-swarm: %s\nusage: muster-swarm --seed N | --seeds A..B | --seed-file FILE "
                  "| --for TIME [--jobs N]\n"
-                 "       [--verbose] [--twice] [--plant fence|acknowledge|leak|epoch|wakeup "
+                 "       [--verbose] [--twice] [--plant fence|acknowledge|leak|epoch|wakeup|peers "
                  "[--expect-caught]]\n",
                  problem);
     return 2;

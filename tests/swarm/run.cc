@@ -31,7 +31,7 @@ public:
         world_.boot();
         world_.clients.set_loss(plan_.client_loss_per_mille);
         faults_.begin();
-        users_.begin(plan_.jobs, plan_.safety);
+        users_.begin(plan_.jobs, plan_.safety, plan_.islands);
         look();
         if (plan_.outage_only) world_.tally.hit("config.outage-only");
         run_until([this] {

@@ -17,6 +17,14 @@ void drop_fence_check(Plan& plan) {
     };
 }
 
+/// Agents hear of fewer peers than the controller believes: an island of three runs on.
+void withhold_peers(Plan& plan) {
+    plan.world.sabotage.down = [](protocol::ControllerMessage& message) {
+        auto* grant = std::get_if<protocol::LeaseGrant>(&message);
+        if (grant != nullptr && grant->peers.size() > 2) grant->peers.resize(2);
+    };
+}
+
 /// The planner is not told that capacity came back.
 void leak_devices(Plan& plan) {
     plan.world.sabotage.step = [](core::Step& step) {
@@ -60,6 +68,8 @@ bool plant(Plan& plan, std::string_view name) {
         obey_stale_epochs(plan);
     else if (name == "wakeup")
         plan.world.sabotage.lose_wakeups = true;
+    else if (name == "peers")
+        withhold_peers(plan);
     else
         return false;
     return true;

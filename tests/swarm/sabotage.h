@@ -8,8 +8,8 @@
 
 namespace muster::swarm {
 
-/// "fence", "acknowledge", "leak", "epoch", "wakeup".
-constexpr std::string_view kPlants[] = {"fence", "acknowledge", "leak", "epoch", "wakeup"};
+/// "fence", "acknowledge", "leak", "epoch", "wakeup", "peers".
+constexpr std::string_view kPlants[] = {"fence", "acknowledge", "leak", "epoch", "wakeup", "peers"};
 /// False: no such plant.
 bool plant(Plan& plan, std::string_view name);
 

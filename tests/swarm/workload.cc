@@ -113,20 +113,38 @@ simulator::FaultRates make_faults(Prng& random, bool outage_only) {
     return rates;
 }
 
+/// Where more fell silent, evictions would freeze; where controllers come and go, silence would be
+/// counted anew: an island would be no danger.
+simulator::FaultRates make_island_faults(Prng& random) {
+    simulator::FaultRates rates;
+    rates.partition_island = seconds(random.between(40, 80));
+    rates.controller_crash = sometimes(random, 300, 60, 200);
+    rates.agent_crash = sometimes(random, 300, 10, 100);
+    rates.link_reset = sometimes(random, 300, 5, 40);
+    rates.clock_jump = sometimes(random, 300, 10, 60);
+    rates.partition_peers = sometimes(random, 300, 10, 60);
+    return rates;
+}
+
 }  // namespace
 
 Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behaviours) {
     Prng random(mix({seed}, "plan"));
     Plan plan;
     plan.outage_only = random.chance(200);
+    Prng of_islands(mix({seed}, "islands"));  // Its own: the other plans stay as they were.
+    plan.islands = !plan.outage_only && of_islands.chance(200);
     plan.faults = make_faults(random, plan.outage_only);
+    if (plan.islands) plan.faults = make_island_faults(of_islands);
     plan.safety = seconds(random.between(60, 150));
+    if (plan.islands) plan.safety = seconds(of_islands.between(150, 250));
     plan.jobs = static_cast<int>(random.between(100, 130));
     plan.client_loss_per_mille = random.chance(500) ? 100 : 0;
     simulator::WorldConfig& world = plan.world;
     world.seed = seed;
     const std::int64_t leaves = random.between(3, 6);
-    const std::int64_t nodes = random.between(10, 14);
+    std::int64_t nodes = random.between(10, 14);
+    if (plan.islands) nodes = of_islands.between(17, 20);
     for (std::int64_t i = 1; i <= nodes; ++i) {
         world.hosts.push_back({facts_of(static_cast<std::size_t>(i), leaves, random),
                                random.chance(500) ? random.between(-500, 500) : 0});
@@ -156,7 +174,8 @@ Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behav
 
 // ---- users ------------------------------------------------------------------------------------
 
-void Users::begin(int jobs, Duration span) {
+void Users::begin(int jobs, Duration span, bool long_gangs) {
+    long_gangs_ = long_gangs;
     for (int number = 1; number <= jobs; ++number) {
         world_.queue.after({random_.between(100, span.ms * 3 / 4)},
                            [this, number] { submit(number); });
@@ -222,6 +241,8 @@ JobSpec Users::make_spec(int number) {
         }
         behaviour.checkpoints = random_.chance(500);
         behaviour.work_ms *= 2;
+        if (long_gangs_ && random_.chance(300))
+            behaviour.work_ms = random_.between(60'000, 200'000);
     } else if (kind < 43) {
         spec.array.count = random_.between(2, 6);
         spec.array.parallel = random_.chance(500) ? random_.between(1, 3) : 0;

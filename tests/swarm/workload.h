@@ -29,6 +29,7 @@ struct Plan {
     simulator::WorldConfig world;
     simulator::FaultRates faults;
     bool outage_only = false;  // Only the controller suffers: then nothing may be fenced.
+    bool islands = false;      // Groups of peers are cut off together, and gangs run for long.
     Duration safety{120'000};
     int jobs = 100;
     unsigned client_loss_per_mille = 0;
@@ -43,7 +44,7 @@ public:
           std::map<std::string, Behaviour>& behaviours)
         : world_(world), referee_(referee), random_(seed), behaviours_(behaviours) {}
     /// Spreads `jobs` submits and some actions over `span`.
-    void begin(int jobs, Duration span);
+    void begin(int jobs, Duration span, bool long_gangs);
     /// Lets go of every hold and drain.
     void finish();
     /// As a person would who looks again: cancels what waits though the whole cluster, empty, would
@@ -66,7 +67,7 @@ private:
     std::map<std::string, Behaviour>& behaviours_;
     std::vector<JobId> known_;  // Acknowledged.
     std::set<JobId> given_up_;
-    bool finished_ = false;
+    bool finished_ = false, long_gangs_ = false;
 };
 
 }  // namespace muster::swarm
