@@ -41,7 +41,9 @@ public:
     }
     std::uint64_t last_event() override { return p_.store->last_event(); }
     std::shared_ptr<void> on_event(std::uint64_t after, std::function<void()> then) override {
-        return p_.watch->add(after, last_event(), std::move(then));
+        auto handle = p_.watch->add(after, std::move(then));
+        p_.watch->reached(last_event());
+        return handle;
     }
     Result<std::unique_ptr<rest::AgentStream>> read_log(NodeId node, protocol::ReadLog ask,
                                                         Chunk out) override {
@@ -101,13 +103,8 @@ struct EventWatch::Impl {
 EventWatch::EventWatch() : impl_(std::make_unique<Impl>()) {}
 EventWatch::~EventWatch() = default;
 
-std::shared_ptr<void> EventWatch::add(std::uint64_t after, std::uint64_t last,
-                                      std::function<void()> then) {
+std::shared_ptr<void> EventWatch::add(std::uint64_t after, std::function<void()> then) {
     auto watcher = std::make_shared<Impl::Watcher>(after, std::move(then));
-    if (last > after) {
-        watcher->then();
-        return watcher;
-    }
     const std::lock_guard lock(impl_->mutex);
     impl_->watchers.push_back(watcher);
     return watcher;

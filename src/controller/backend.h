@@ -18,7 +18,9 @@ class EventWatch {
 public:
     EventWatch();
     ~EventWatch();
-    std::shared_ptr<void> add(std::uint64_t after, std::uint64_t last, std::function<void()> then);
+    /// Runs `then` once, at reached(last) with last > after; dropping the handle cancels it. One
+    /// that came before is not seen: call reached() with the log's last event afterwards.
+    std::shared_ptr<void> add(std::uint64_t after, std::function<void()> then);
     void reached(std::uint64_t last);
 
 private:

@@ -121,7 +121,10 @@ public:
         loop_->start();
         planner_->start();
         MUSTER_TRY(serve());
-        watchdog_ = std::make_unique<Watchdog>(*loop_, *planner_, hooks_.log);
+        watchdog_ = std::make_unique<Watchdog>(
+            std::vector<Watchdog::Watched>{{"loop", [this] { return loop_->stats().lag_ms; }},
+                                           {"planner", [this] { return planner_->lag_ms(); }}},
+            Watchdog::Options{}, hooks_.log);
         return Ok{};
     }
 

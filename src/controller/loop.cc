@@ -22,6 +22,11 @@ static_assert(static_cast<int>(core::RecordKind::Shape) ==
 
 using Steady = std::chrono::steady_clock;
 
+std::int64_t steady_ms() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now().time_since_epoch())
+        .count();
+}
+
 struct Posted {
     core::Event event;
     Reply reply;
@@ -67,7 +72,7 @@ struct Loop::Impl {
 
     // Between the askers and the loop.
     mutable std::mutex inbox_mutex;
-    std::condition_variable inbox_changed;
+    std::condition_variable inbox_changed, stop_asked;
     std::deque<Posted> inbox;
     bool stopping = false;
 
@@ -75,7 +80,7 @@ struct Loop::Impl {
     std::mutex commit_mutex;
     std::condition_variable commit_changed;
     std::unique_ptr<Batch> handed;
-    bool committing = false, loop_done = false;
+    bool committing = false, loop_done = false, gave_up = false;
 
     // Published.
     mutable std::mutex view_mutex;
@@ -85,6 +90,7 @@ struct Loop::Impl {
 
     std::atomic<std::uint64_t> inputs = 0, refused = 0, batches = 0, records = 0, views = 0;
     std::atomic<bool> stuck = false;
+    std::atomic<std::int64_t> busy_since = 0;  // Of this round; 0: it waits for work.
     std::thread loop_thread, commit_thread;
 
     Impl(core::State s, ports::Store& st, LoopOptions o, LoopHooks h)
@@ -105,7 +111,9 @@ struct Loop::Impl {
     void run() {
         std::deque<Posted> taken;
         for (;;) {
+            busy_since = 0;
             if (!wait_for_work(taken)) break;
+            busy_since = steady_ms();
             for (Posted& posted : taken) {
                 take_step(std::move(posted.event), std::move(posted.reply));
                 if (touched.size() >= options.batch_records_max) hand_over(true);
@@ -183,7 +191,9 @@ struct Loop::Impl {
         {
             std::unique_lock lock(commit_mutex);
             if ((handed != nullptr || committing) && !wait) return;
-            commit_changed.wait(lock, [&] { return handed == nullptr && !committing; });
+            commit_changed.wait(lock,
+                                [&] { return gave_up || (handed == nullptr && !committing); });
+            if (gave_up) return;
         }
         auto batch = std::make_unique<Batch>(std::move(pending));
         pending = Batch{};
@@ -229,7 +239,12 @@ struct Loop::Impl {
                 batch = std::move(handed);
                 committing = true;
             }
-            if (batch->durable() && !make_durable(batch->records)) return;
+            if (batch->durable() && !make_durable(batch->records)) {
+                const std::lock_guard lock(commit_mutex);
+                gave_up = true;
+                commit_changed.notify_all();
+                return;
+            }
             act(*batch);
             {
                 const std::lock_guard lock(commit_mutex);
@@ -259,7 +274,10 @@ struct Loop::Impl {
             if (!told)
                 hooks.log("disk full: nothing is acknowledged until there is room: " +
                           done.error().message);
-            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            // Nobody was told of the batch: a stop may forget it.
+            std::unique_lock lock(inbox_mutex);
+            if (stop_asked.wait_for(lock, std::chrono::milliseconds(200), [&] { return stopping; }))
+                return false;
         }
     }
 
@@ -300,6 +318,7 @@ Loop::~Loop() {
         impl_->stopping = true;
     }
     impl_->inbox_changed.notify_all();
+    impl_->stop_asked.notify_all();
     if (impl_->loop_thread.joinable()) impl_->loop_thread.join();
     if (impl_->commit_thread.joinable()) impl_->commit_thread.join();
 }
@@ -353,11 +372,15 @@ void Loop::when_published(std::uint64_t revision, std::function<void()> then) {
 LoopStats Loop::stats() const {
     LoopStats stats{impl_->inputs, impl_->refused, impl_->batches, impl_->records, impl_->views, 0,
                     impl_->stuck};
+    if (const std::int64_t since = impl_->busy_since; since != 0)
+        stats.lag_ms = steady_ms() - since;
     const std::lock_guard lock(impl_->inbox_mutex);
     if (!impl_->inbox.empty()) {
-        stats.lag_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                           Steady::now() - impl_->inbox.front().at)
-                           .count();
+        stats.lag_ms = std::max(
+            stats.lag_ms,
+            static_cast<std::int64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                          Steady::now() - impl_->inbox.front().at)
+                                          .count()));
     }
     return stats;
 }

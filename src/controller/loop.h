@@ -40,7 +40,7 @@ struct LoopOptions {
 
 struct LoopStats {
     std::uint64_t inputs = 0, refused = 0, batches = 0, records = 0, views = 0;
-    std::int64_t lag_ms = 0;   // How long the oldest waiting input has waited.
+    std::int64_t lag_ms = 0;   // Of the round it is in, or of the oldest input that waits.
     bool store_stuck = false;  // A batch waits for room on the disk.
 };
 

@@ -165,6 +165,19 @@ TEST_F(LoopTest, a_full_disk_holds_the_batch_and_refuses_new_work_until_there_is
     EXPECT_TRUE(submit("again").get());
 }
 
+TEST_F(LoopTest, a_full_disk_does_not_keep_it_from_stopping) {
+    ASSERT_TRUE(submit("first").get());
+    store_.set_failure(Error{Code::NoSpace, "no room"});
+    const int asked = store_.asked();
+    auto held = submit("held");
+    store_.wait_asked(asked + 2);
+    loop_->post(job_of("behind it"), {});
+    loop_.reset();
+    EXPECT_EQ(store_.jobs(), 1u);
+    EXPECT_EQ(held.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+    EXPECT_THROW(held.get(), std::future_error) << "answered, but not durable";
+}
+
 TEST_F(LoopTest, near_the_watermark_new_work_is_refused_but_a_cancel_is_not) {
     const auto first = submit("first").get();
     ASSERT_TRUE(first);

@@ -59,7 +59,7 @@ struct Planner::Impl {
             ++plans;
             stale = !plan.complete;
             wake = plan.wake;
-            if (plan.starts.empty() && plan.waits.empty()) continue;
+            if (plan.starts.empty() && plan.waits.empty() && plan.shape_waits.empty()) continue;
             {
                 const std::lock_guard lock(mutex);
                 plan_done = false;

@@ -3,14 +3,13 @@
 #include <chrono>
 
 namespace muster::controller {
-namespace {
 
-constexpr std::int64_t kLateMs = 2'000;
-
-}  // namespace
-
-Watchdog::Watchdog(Loop& loop, Planner& planner, std::function<void(const std::string&)> log)
-    : loop_(loop), planner_(planner), log_(std::move(log)), thread_([this] { run(); }) {}
+Watchdog::Watchdog(std::vector<Watched> watched, Options options,
+                   std::function<void(const std::string&)> log)
+    : watched_(std::move(watched)),
+      options_(options),
+      log_(std::move(log)),
+      thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
     {
@@ -22,19 +21,20 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::run() {
-    bool loop_late = false, planner_late = false;
+    std::vector<bool> late(watched_.size(), false);
     std::unique_lock lock(mutex_);
-    while (!stop_asked_.wait_for(lock, std::chrono::milliseconds(500), [&] { return stopping_; })) {
-        const auto tell = [&](const char* who, bool& late, std::int64_t lag) {
-            const bool now_late = lag > kLateMs;
-            if (now_late && !late)
-                log_(std::string("watchdog: the ") + who + " has not come round for " +
+    while (!stop_asked_.wait_for(lock, std::chrono::milliseconds(options_.every.ms),
+                                 [&] { return stopping_; })) {
+        for (std::size_t i = 0; i < watched_.size(); ++i) {
+            const std::int64_t lag = watched_[i].lag_ms();
+            const bool now_late = lag > options_.late.ms;
+            if (now_late && !late[i])
+                log_("watchdog: the " + watched_[i].name + " has not come round for " +
                      std::to_string(lag) + " ms");
-            if (!now_late && late) log_(std::string("watchdog: the ") + who + " comes round again");
-            late = now_late;
-        };
-        tell("loop", loop_late, loop_.stats().lag_ms);
-        tell("planner", planner_late, planner_.lag_ms());
+            if (!now_late && late[i])
+                log_("watchdog: the " + watched_[i].name + " comes round again");
+            late[i] = now_late;
+        }
     }
 }
 

@@ -6,24 +6,34 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "controller/loop.h"
-#include "controller/planner.h"
+#include "base/id.h"
 
 namespace muster::controller {
 
 class Watchdog {
 public:
-    Watchdog(Loop& loop, Planner& planner, std::function<void(const std::string&)> log);
+    struct Watched {
+        std::string name;                      // "loop"
+        std::function<std::int64_t()> lag_ms;  // How long it has not come round; any thread.
+    };
+    struct Options {
+        Duration every{500};
+        Duration late{2'000};
+    };
+    /// One line in the log when one is late, and one when it comes round again.
+    Watchdog(std::vector<Watched> watched, Options options,
+             std::function<void(const std::string&)> log);
     ~Watchdog();
     Watchdog(const Watchdog&) = delete;
     Watchdog& operator=(const Watchdog&) = delete;
 
 private:
     void run();
-    Loop& loop_;
-    Planner& planner_;
-    std::function<void(const std::string&)> log_;
+    const std::vector<Watched> watched_;
+    const Options options_;
+    const std::function<void(const std::string&)> log_;
     std::mutex mutex_;
     std::condition_variable stop_asked_;
     bool stopping_ = false;
