@@ -327,7 +327,7 @@ constexpr Field kFields[] = {
          "`torchrun`: once on each node, with the variables from which a plain `torchrun train.py` "
          "reads its rank and its master. `per-node`: once on each node. `per-gpu` (or "
          "`per-device`): once for each device, with RANK, LOCAL_RANK and WORLD_SIZE. `mpi`: once, "
-         "on the first node, with a host file and a launcher for the other nodes.",
+         "with a host file, for mpirun; on one node only in this version.",
      .read = read_launch},
     {.name = "restart",
      .type = Type::Restart,

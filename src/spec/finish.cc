@@ -118,6 +118,10 @@ void Normaliser::finish_launch() {
     if (spec.launch == model::Launch::PerGpu && !devices)
         fail(*launch, errors::kJobFieldsConflict,
              launch->text + ": needs gpus: there is no device to run on");
+    if (spec.launch == model::Launch::Mpi && spec.nodes() > 1)
+        fail(*launch, errors::kJobUnsupported,
+             "mpi: not supported by this version on more than one node; use per-node, and start "
+             "mpirun's daemons yourself");
 }
 
 void Normaliser::check_times() {

@@ -149,7 +149,8 @@ private:
         s.launch = static_cast<model::Launch>(random_.below(4));
         const bool any = std::any_of(s.roles.begin(), s.roles.end(),
                                      [](const model::Role& r) { return !r.devices.empty(); });
-        if (s.launch == model::Launch::PerGpu && !any) s.launch = model::Launch::Mpi;
+        if (s.launch == model::Launch::PerGpu && !any) s.launch = model::Launch::PerNode;
+        if (s.launch == model::Launch::Mpi && s.nodes() > 1) s.launch = model::Launch::Torchrun;
     }
     void rules(model::JobSpec& s) {
         if (half()) s.restart.max = random_.between(-1, model::kRestartsMax);

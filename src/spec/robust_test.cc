@@ -256,7 +256,7 @@ TEST(Robust, MuchOfAnything) {
 constexpr const char* kSeeds[] = {
     "name: 训练\ngpus: [h100:8, {kind: a100, memory: \">=40GB\"}]\nrun: |\n  a\n  b\nenv: &e {A: "
     "1e-4}\n",
-    "roles:\n  a: &a {nodes: 2, run: x}\n  b: {<<: *a, cpus: 0.5}\nlaunch: mpi\ntime: 1-12:00:00\n",
+    "roles:\n  a: &a {nodes: 2, run: x}\n  b: {<<: *a, cpus: 0.5}\nlaunch: per-node\ntime: 1-12:00:00\n",
     "run: x\nsweep: {lr: [1e-4, 3e-4], seed: 0..4:2}\nparallel: 8\nrestart: {max: 3, on: [oom, "
     "exit:9]}\n",
     "run: x\narray: 0..99%8\ndepends: [12, afterany:13]\nconstraint: \"zone in (a,b), !old\"\n",
