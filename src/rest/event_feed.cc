@@ -112,14 +112,11 @@ struct EventFeed::Shared : std::enable_shared_from_this<EventFeed::Shared> {
     }
     void arm() {
         if (waiting || closed || watchers.empty()) return;
-        const auto wake = later([](Shared& self) {
-            self.waiting.reset();
-            self.read();
-            self.arm();
-        });
-        waiting = backend.on_event(newest, wake);
-        // One that came while we asked may have found nobody to tell.
-        if (backend.last_event() > newest) wake();
+        waiting = backend.on_event(newest, later([](Shared& self) {
+                                       self.waiting.reset();
+                                       self.read();
+                                       self.arm();
+                                   }));
     }
     void read() {
         for (;;) {
