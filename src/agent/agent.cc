@@ -65,6 +65,7 @@ public:
 
 private:
     Status open_peers();
+    Result<protocol::PeerWord> word_for_peer();
     Status open_link();
     model::NodeFacts read_facts();
     void run();
@@ -88,13 +89,16 @@ private:
     std::shared_ptr<Inbox<Item>> inbox_ =
         std::make_shared<Inbox<Item>>();  // Late answers outlive this.
     std::unique_ptr<os::TaskRuntime> runtime_;
+    /// What a peer is told until then; later, that there is no controller.
+    std::mutex word_mutex_;
+    std::optional<protocol::PeerWord> leased_word_;
+    Time leased_until_ = kNever;
     std::unique_ptr<net::PeerServer> peers_;
     std::unique_ptr<net::AgentLinkClient> link_;
     node::State state_;
     std::vector<protocol::AgentMessage> outgoing_;
     std::map<std::uint64_t, std::unique_ptr<ports::RuntimeStream>> streams_;
     std::atomic<bool> linked_ = false;
-    std::atomic<std::int64_t> lease_until_ms_ = 0;  // 0: never granted.
     std::string last_failure_;
     Duration fence_;  // As the runtime was told.
     Time renew_check_;
@@ -136,7 +140,8 @@ Status Loop::open() {
                                  .status = std::move(task.status),
                                  .released = task.released});
     if (!started.found.empty())
-        hooks_.log("adopted " + std::to_string(started.found.size()) + " tasks");
+        hooks_.log("adopted " + std::to_string(started.found.size()) +
+                   (started.found.size() == 1 ? " task" : " tasks"));
     if (!started.facts.limits_enforced)
         hooks_.log("limits unenforced: " + started.facts.unenforced_why);
     step(std::move(started));
@@ -151,12 +156,17 @@ Status Loop::open() {
 Status Loop::open_peers() {
     if (config_.peers.empty()) return Ok{};
     MUSTER_LET(server, net::PeerServer::start(
-                           config_.peers, identity_.tls, [this](const protocol::PeerAsk&) {
-                               const std::int64_t until = lease_until_ms_.load();
-                               return protocol::PeerWord{.has_controller = clock_.now().ms < until};
-                           }));
+                           config_.peers, identity_.tls,
+                           [this](const protocol::PeerAsk&) { return word_for_peer(); }));
     peers_ = std::move(server);
     return Ok{};
+}
+
+Result<protocol::PeerWord> Loop::word_for_peer() {
+    const std::lock_guard lock(word_mutex_);
+    if (leased_until_ <= clock_.now()) return protocol::PeerWord{.has_controller = false};
+    if (leased_word_) return *leased_word_;
+    return Error{.code = Code::Unavailable, .message = "this agent has only just started"};
 }
 
 Status Loop::open_link() {
@@ -245,7 +255,11 @@ bool Loop::handle(Item item) {
 
 void Loop::step(node::Event event) {
     node::Step done = node::step(state_, {.at = clock_.now(), .event = std::move(event)});
-    lease_until_ms_ = state_.granted ? state_.lease_until.ms : 0;
+    {
+        const std::lock_guard lock(word_mutex_);
+        leased_until_ = state_.lease_until;
+        leased_word_ = node::word_for_peer(state_, leased_until_ - Duration{1});
+    }
     if (fence_ != state_.rules.fence) runtime_->set_fence(fence_ = state_.rules.fence);
     for (const std::string& note : done.notes) hooks_.log(note);
     for (node::Command& command : done.commands) execute(std::move(command));

@@ -143,9 +143,10 @@ Result<JoinAnswer> renew_certificate(std::string_view address, const LinkTls& tl
 class PeerServer {
 public:
     /// `answer` runs on threads of the link and must not block; `asker` is the certificate's name.
+    /// Its Error: this agent has no word yet; to the peer that is as if it were not reached.
     static Result<std::unique_ptr<PeerServer>> start(
         std::string address, LinkTls tls,
-        std::function<protocol::PeerWord(const protocol::PeerAsk&)> answer);
+        std::function<Result<protocol::PeerWord>(const protocol::PeerAsk&)> answer);
     virtual ~PeerServer() = default;
     virtual std::uint16_t port() const = 0;
 };

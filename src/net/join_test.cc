@@ -148,6 +148,17 @@ TEST(Peer, SaysWhetherItHasAController) {
     EXPECT_FALSE(word->has_controller);
 }
 
+TEST(Peer, WhoDoesNotKnowYetSaysNothing) {
+    const auto server =
+        PeerServer::start("127.0.0.1:0", agent_tls("node2"), [](const protocol::PeerAsk&) {
+            return Result<protocol::PeerWord>(Error{.code = Code::Unavailable, .message = "new"});
+        });
+    ASSERT_TRUE(server) << server.error().message;
+    const auto word = ask_and_wait({"node2", "127.0.0.1", (*server)->port()}, agent_tls("node1"));
+    ASSERT_FALSE(word);
+    EXPECT_EQ(word.error().code, Code::Unavailable);
+}
+
 TEST(Peer, NobodyElsesWordIsTaken) {
     const auto answer = [](const protocol::PeerAsk&) { return protocol::PeerWord{true}; };
     const auto server = PeerServer::start("127.0.0.1:0", agent_tls("node2"), answer);

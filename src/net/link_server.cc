@@ -408,7 +408,7 @@ private:
 
 class Peers final : public PeerServer, public grpc::CallbackGenericService {
 public:
-    using Handler = std::function<protocol::PeerWord(const protocol::PeerAsk&)>;
+    using Handler = std::function<Result<protocol::PeerWord>(const protocol::PeerAsk&)>;
 
     explicit Peers(Handler answer) : answer_(std::move(answer)) {}
     ~Peers() override {
@@ -432,7 +432,9 @@ public:
                 auto ask = decode_peer_ask(bytes);
                 if (!ask) return answer(std::move(ask).error());
                 ask->asker = name;
-                answer(encode_peer_word(answer_(*ask)));
+                auto word = answer_(*ask);
+                if (!word) return answer(std::move(word).error());
+                answer(encode_peer_word(*word));
             });
     }
 
@@ -453,7 +455,7 @@ Result<std::unique_ptr<AgentLinkServer>> AgentLinkServer::start(AgentLinkServerO
 
 Result<std::unique_ptr<PeerServer>> PeerServer::start(
     std::string address, LinkTls tls,
-    std::function<protocol::PeerWord(const protocol::PeerAsk&)> answer) {
+    std::function<Result<protocol::PeerWord>(const protocol::PeerAsk&)> answer) {
     auto server = std::make_unique<Peers>(std::move(answer));
     MUSTER_TRY(server->begin(address, tls));
     return std::unique_ptr<PeerServer>(std::move(server));
