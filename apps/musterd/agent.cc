@@ -77,6 +77,7 @@ int agent_verb(int argc, char** argv) {
         return 0;
     }
     block_signals();
+    raise_open_files();
     const auto identity = identity_of(config, token);
     if (!identity) return report(identity.error());
     auto started =

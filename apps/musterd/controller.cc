@@ -77,6 +77,7 @@ int controller_verb(int argc, char** argv) {
         return 0;
     }
     block_signals();
+    raise_open_files();
     auto started = controller::Controller::start(config, controller_hooks());
     if (!started) return report(started.error());
     auto& running = **started;

@@ -92,6 +92,7 @@ int up_verb(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : 2;
     }
     block_signals();
+    raise_open_files();
     controller::Config config;
     config.state_dir = folder + "/controller";
     config.socket = folder + "/api.sock";

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -13,11 +14,24 @@ from cluster import BIN, Cluster, Ended, wait_for
 class Jobs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(agents=2).__enter__()
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, files[1]))
+        try:
+            cls.cluster = Cluster(agents=2).__enter__()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, files)
 
     @classmethod
     def tearDownClass(cls):
         cls.cluster.__exit__(None, None, None)
+
+    def test_a_low_soft_limit_of_open_files_binds_neither_daemons_nor_tasks(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        for daemon in [self.cluster.controller, *self.cluster.agents.values()]:
+            self.assertEqual(resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE), (hard, hard))
+        out = self.cluster.root / "files"
+        self.cluster.wait_state(self.cluster.submit(run=f"ulimit -Sn > {out}"), "succeeded")
+        self.assertEqual(out.read_text().strip(), str(hard))
 
     def test_a_job_runs_and_its_output_and_exit_code_come_back(self):
         done = self.cluster.muster("run", "--follow", "--", "sh", "-c", "echo out; echo err >&2; exit 7", check=False)
