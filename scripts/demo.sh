@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "${1:-}" != --built ] && { scripts/install-deps.sh demo; scripts/build.sh release muster musterd muster-task; }
 
-bin=$PWD/build/release/bin
+bin=${MUSTER_BIN:-$PWD/build/release/bin}
 work=$(mktemp -d /tmp/muster-demo.XXXXXX)
 net=demo$$
 pids=()
