@@ -25,6 +25,7 @@ CellText whom_cell(Values v, const Look&) {
     return {v[1].empty() ? "any node" : "node " + v[1].text()};
 }
 CellText admin_cell(Values v, const Look&) {
+    if (v[1].text() == "join") return {"-", Tone::Dim};
     return {v[0].truth() ? "admin" : "user", v[0].truth() ? Tone::Warn : Tone::Plain};
 }
 CellText expires_cell(Values v, const Look& look) {
@@ -34,7 +35,7 @@ CellText expires_cell(Values v, const Look& look) {
     return {"in " + ago(look.now, at)};
 }
 CellText uses_cell(Values v, const Look&) {
-    return {v[0].empty() ? "-" : v[0].text()};
+    return {v[0].empty() ? "any" : v[0].text()};
 }
 CellText made_cell(Values v, const Look& look) {
     return {ago(moment_of(v[0]), look.now) + " ago"};
@@ -44,7 +45,7 @@ std::vector<Column> token_columns() {
     return {{.head = "ID", .fields = {"id"}},
             {.head = "KIND", .fields = {"kind"}},
             {.head = "FOR", .fields = {"user", "node"}, .cell = whom_cell},
-            {.head = "ROLE", .fields = {"admin"}, .cell = admin_cell},
+            {.head = "ROLE", .fields = {"admin", "kind"}, .cell = admin_cell},
             {.head = "USES-LEFT", .fields = {"uses_left"}, .cell = uses_cell, .right = true},
             {.head = "EXPIRES", .fields = {"expires", "expired"}, .cell = expires_cell},
             {.head = "MADE", .fields = {"created"}, .cell = made_cell},

@@ -67,7 +67,8 @@ Command run_command() {
         .summary = "Submit a job: a file, a command, or both with flags on top",
         .details =
             "FILE is YAML or JSON ('-' is standard input); see docs/job-reference.md. Every field "
-            "is also a flag, and flags win over the file. Words after -- are the command.\nWhat "
+            "is also a flag, and flags win over the file. Words after -- are the command; "
+            "one in quotes with blanks in it is a line for the shell.\nWhat "
             "is acknowledged is durable; a submit that is cut off is repeated without submitting "
             "twice.",
         .arguments = {{"FILE", true, false, "@files"}},

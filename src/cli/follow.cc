@@ -266,6 +266,8 @@ private:
         if (before.state != job_.state || before.attempt != job_.attempt ||
             before.held != job_.held)
             tell_change(before);
+        else
+            tell_wait(before);
         if (job_.checkpoint_step > before.checkpoint_step && before.checkpoint_step < 0)
             tell("first complete checkpoint: step " + std::to_string(job_.checkpoint_step),
                  Tone::Dim);
@@ -296,6 +298,15 @@ private:
         job_ = std::move(last);
     }
 
+    /// The first reason that a plan gave, and each of another kind.
+    void tell_wait(const JobView& before) {
+        if (before.state != "pending" || job_.state != "pending" || job_.code == before.code ||
+            job_.reason.empty() || not_evaluated())
+            return;
+        tell("waits: " + job_.reason, Tone::Warn);
+    }
+    bool not_evaluated() const { return job_.code == error_name(errors::kNotEvaluated); }
+
     void tell_change(const JobView& before) {
         const std::string where =
             job_.node_names.empty() ? "" : " on " + host_list(job_.node_names);
@@ -310,7 +321,7 @@ private:
         if (job_.state == "pending") {
             tell(job_.held ? std::string("held until it is released")
                            : std::string(job_.attempt > 0 ? "queued again" : "queued") +
-                                 (job_.reason.empty() ? "" : ": " + job_.reason),
+                                 (job_.reason.empty() || not_evaluated() ? "" : ": " + job_.reason),
                  Tone::Warn);
         } else if (job_.state == "starting") {
             std::string line = "starting" + where + attempt;
@@ -331,9 +342,7 @@ private:
             before_lost_ = job_.lost_ms;
             before_repeated_ = job_.steps_repeated;
         } else if (job_.state == "fencing") {
-            tell("a node is silent: fencing before anything is replaced" +
-                     (job_.reason.empty() ? "" : "; " + job_.reason),
-                 Tone::Bad);
+            tell(job_.reason.empty() ? "a node of it is silent" : job_.reason, Tone::Bad);
         } else if (job_.state == "stopping") {
             tell(job_.reason.starts_with("stopping") ? job_.reason : "stopping", Tone::Warn);
         } else {

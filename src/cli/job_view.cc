@@ -97,10 +97,14 @@ std::string attempt_end_words(const AttemptView& attempt) {
     if (attempt.cause == "device-fault") return "a device of " + node + " failed";
     if (attempt.cause == "vanished") return node + " no longer has its task";
     if (attempt.cause == "fenced") return node + " was cut off";
-    if (attempt.cause == "launch") return node + " could not start it";
+    const std::string why = attempt.message.empty() ? "" : ": " + printable(attempt.message);
+    if (attempt.cause == "launch") return node + " could not start it" + why;
     if (attempt.cause == "preempted") return "preempted";
     if (attempt.cause == "requeued") return "requeued";
     if (attempt.cause == "oom") return "out of memory on " + node;
+    if (attempt.cause == "image") return node + " could not get its image" + why;
+    if (attempt.cause == "user-error" && attempt.exit_code && *attempt.exit_code >= 0)
+        return "exited with " + std::to_string(*attempt.exit_code) + " on " + node;
     std::string words = attempt.cause.empty() ? "ended" : attempt.cause;
     if (attempt.exit_code && *attempt.exit_code >= 0)
         words += ", exit " + std::to_string(*attempt.exit_code);
@@ -155,7 +159,10 @@ JobView job_view(const Json& job) {
 
 std::string size_text(const JobView& job) {
     std::string text = counted(job.nodes, "node");
-    if (!job.gpus_per_node.empty()) text += " × " + job.gpus_per_node;
+    const std::string& gpus = job.gpus_per_node;
+    if (!gpus.empty()) text += " × " + gpus;
+    if (!gpus.empty() && std::ranges::all_of(gpus, [](char c) { return c >= '0' && c <= '9'; }))
+        text += gpus == "1" ? " gpu" : " gpus";
     return text;
 }
 
@@ -164,7 +171,11 @@ std::string end_detail(const JobView& job) {
     if (!job.cause.empty() && job.cause != "success" && job.cause != job.state) text = job.cause;
     if (job.exit_code && (*job.exit_code != 0 || job.state == "succeeded") && *job.exit_code >= 0)
         text += (text.empty() ? "" : ", ") + ("exit " + std::to_string(*job.exit_code));
-    if (!job.message.empty()) text += (text.empty() ? "" : ": ") + printable(job.message);
+    std::string message = printable(job.message);
+    // Said already.
+    if (job.exit_code && message == "exited with " + std::to_string(*job.exit_code)) message = "";
+    if (!job.cause.empty() && message.starts_with(job.cause + " ")) text = "";
+    if (!message.empty()) text += (text.empty() ? "" : ": ") + message;
     return text;
 }
 
@@ -345,6 +356,7 @@ std::vector<Moment> timeline(const JobView& job) {
         before = &attempt;
         if (last) continue;
         std::string detail = attempt_end_words(attempt);
+        if (detail == attempt.cause) detail = "attempt " + std::to_string(attempt.attempt);
         if (attempt.last_step >= 0) detail += ", at step " + std::to_string(attempt.last_step);
         const bool fault = is_fault(attempt.cause);
         out.push_back({.at = attempt.ended,

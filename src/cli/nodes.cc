@@ -118,8 +118,10 @@ int node_action(App& app, const Invocation& invocation, std::string_view action,
             app.note("warning: " + w.text());
         if (form->is_table()) {
             const std::string state = done->root()["state"].text();
-            app.out().write("node " + name + " " + std::string(past) +
-                            (state.empty() ? "" : ": " + state) + "\n");
+            // "draining" and "drained" say it all.
+            const bool drains = state.starts_with("drain");
+            app.out().write("node " + name + " " + (drains ? state : std::string(past)) +
+                            (drains || state.empty() ? "" : ": " + state) + "\n");
         } else {
             show_object(app, *form, done->root(), node_columns(), "name");
         }

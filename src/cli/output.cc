@@ -346,7 +346,7 @@ std::vector<std::string> root_fields(const std::vector<std::string>& paths) {
 }
 
 ListTable::ListTable(std::span<const Column> columns, bool wide, Time now)
-    : look_{now, wide}, table_(heads_of(columns, wide)) {
+    : look_{now, wide, {}}, table_(heads_of(columns, wide)) {
     for (const Column& column : columns) {
         if (column.wide && !wide) continue;
         shown_.push_back(&column);
@@ -379,7 +379,8 @@ void ListTable::add_row(std::span<const Json> values) {
     for (std::size_t i = 0; i < shown_.size(); ++i) put(*shown_[i], indexes_[i], values);
 }
 
-void ListTable::add(const Json& object) {
+void ListTable::add(const Json& object, Duration age) {
+    look_.age = age;
     std::vector<Json> values;
     values.reserve(fields_.size());
     for (const std::string& field : fields_) values.push_back(object.path(field));

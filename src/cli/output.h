@@ -41,6 +41,7 @@ struct CellText {
 struct Look {
     Time now;
     bool wide = false;
+    Duration age;  // Since the values were told.
 };
 /// `values` are the column's fields, in order.
 using CellOf = CellText (*)(std::span<const Json> values, const Look& look);
@@ -84,8 +85,8 @@ public:
     ListTable(std::span<const Column> columns, bool wide, Time now);
     /// The fields of the shown columns; duplicates once.
     const std::vector<std::string>& fields() const { return fields_; }
-    void add(const Json& object);                // {"id": …}
-    void add_row(std::span<const Json> values);  // In the order of fields().
+    void add(const Json& object, Duration age = {});  // {"id": …}
+    void add_row(std::span<const Json> values);       // In the order of fields().
     Table& table() { return table_; }
 
 private:

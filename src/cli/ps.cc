@@ -19,9 +19,14 @@ CellText gpus_cell(Values v, const Look&) {
 }
 
 /// How long it has run; before its first start, how long it has waited.
-CellText time_cell(Values v, const Look&) {
-    const std::int64_t ran = v[0].integer(), waited = v[1].integer();
-    return {length_text(ran > 0 ? ran : waited), ran > 0 ? Tone::Plain : Tone::Dim};
+CellText time_cell(Values v, const Look& look) {
+    std::string room;
+    const std::string_view state = v[2].view(room);
+    const bool waits = state == "pending" || state == "starting";
+    const bool runs = !waits && !has_ended(state);
+    if (v[0].integer() > 0 || runs)
+        return {length_text(v[0].integer() + (runs ? look.age.ms : 0)), Tone::Plain};
+    return {length_text(v[1].integer() + (waits ? look.age.ms : 0)), Tone::Dim};
 }
 
 /// Where it runs and how far it is, or why it does not.
@@ -57,7 +62,10 @@ std::vector<Column> job_columns() {
         {.head = "PRI", .fields = {"priority"}, .right = true, .wide = true},
         {.head = "NODES", .fields = {"nodes"}, .right = true},
         {.head = "GPUS", .fields = {"gpus"}, .cell = gpus_cell, .right = true},
-        {.head = "TIME", .fields = {"run_ms", "wait_ms"}, .cell = time_cell, .right = true},
+        {.head = "TIME",
+         .fields = {"run_ms", "wait_ms", "state"},
+         .cell = time_cell,
+         .right = true},
         {.head = "ATTEMPT", .fields = {"attempt"}, .right = true, .wide = true},
         {.head = "RESTARTS", .fields = {"restarts"}, .right = true, .wide = true},
         {.head = "FAULTS", .fields = {"faults"}, .right = true, .wide = true},
@@ -72,7 +80,9 @@ std::vector<Column> job_columns() {
 int ps(App& app, const Invocation& invocation) {
     Listing listing{.path = "/v1/jobs",
                     .columns = job_columns(),
-                    .none = "no jobs; `muster run -- COMMAND` submits one",
+                    .none = invocation.has("all")
+                                ? "no jobs; `muster run -- COMMAND` submits one"
+                                : "no live jobs; `muster ps --all` shows ended ones",
                     .has_fields = true,
                     .has_rows = true,
                     .paged = true,

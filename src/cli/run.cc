@@ -1,6 +1,8 @@
 // muster run: a job file, flags or a command to the controller; then, if asked, to its end.
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "base/error_codes.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -71,9 +73,15 @@ Result<Source> source_of(App& app, const Invocation& invocation) {
             return error;
         }
         source.text = *std::move(text);
-        if (source.text.starts_with("#!") && !file.ends_with(".yaml"))
-            return numbered(errors::kJobUnsupported, file + " is a script, not a job file", "",
-                            "`muster run -- ./" + file + "` runs it as a command");
+        const bool program = source.text.starts_with(
+            "\x7f"
+            "ELF");
+        if (program || (source.text.starts_with("#!") && !file.ends_with(".yaml")))
+            return numbered(
+                errors::kJobUnsupported,
+                file + " is a " + (program ? "program" : "script") + ", not a job file", "",
+                "`muster run -- " + std::string(file.find('/') != std::string::npos ? "" : "./") +
+                    file + "` runs it as a command");
         source.options.file = file == "-" ? "stdin" : file;
         if (file != "-") source.options.base_dir = folder_of(file, here);
     }
@@ -119,6 +127,20 @@ int dry_run(App& app, Client& client, const OutputForm& form, const std::string&
     if (cause.starts_with(kAgain)) cause.erase(0, kAgain.size());
     return app.fail(
         numbered(errors::kNeverFits, "this job can never start here", cause, why["fix"].text()));
+}
+
+/// A single word in quotes that no program is called by: "sleep 1; echo done".
+bool is_shell_line(const std::string& word) {
+    return word.find_first_of(" \t\n;|&<>$`") != std::string::npos &&
+           ::access(word.c_str(), F_OK) != 0;
+}
+
+/// Nobody should find out next morning that a job could not start here.
+void warn_if_never(App& app, Client& client, const std::string& id) {
+    const auto why = client.get(target("/v1/jobs/", id, "/why"));
+    if (!why || why->root()["reason"]["code"].text() != "never-fits") return;
+    app.note(paint("warning: it ", Tone::Warn, app.err_color()) +
+             printable(why->root()["reason"]["text"].text()));
 }
 
 int wait_and_attach(App& app, Client& client, const std::string& id) {
@@ -167,8 +189,14 @@ int run(App& app, const Invocation& invocation) {
     const auto failed = [&](int code) { return stays ? exit_codes::kMusterFailed : code; };
     if (!source) return failed(app.fail(source.error()));
 
-    const auto parsed =
-        spec::parse_job(source->text, source->flags, invocation.rest, source->options);
+    std::vector<std::string> command = invocation.rest;
+    const bool has_run = std::ranges::any_of(
+        source->flags, [](const spec::FlagText& flag) { return flag.field == "run"; });
+    if (command.size() == 1 && !has_run && is_shell_line(command.front())) {
+        source->flags.push_back({"run", command.front()});
+        command.clear();
+    }
+    const auto parsed = spec::parse_job(source->text, source->flags, command, source->options);
     if (const auto* problems = std::get_if<spec::Problems>(&parsed))
         return failed(fail_with_problems(app, *problems));
     const auto& job = std::get<model::JobSpec>(parsed);
@@ -197,6 +225,7 @@ int run(App& app, const Invocation& invocation) {
         if (app.world().err_tty) {
             app.out().flush();
             app.note("follow it with `muster logs -f " + id + "`, see `muster status " + id + "`");
+            warn_if_never(app, **client, id);
         }
     }
     app.out().flush();

@@ -109,6 +109,32 @@ TEST(Run, dry_run_tells_whether_it_could_ever_start) {
     EXPECT_EQ(cluster.asked().back(), "POST /v1/jobs?dry_run=1");
 }
 
+TEST(Run, one_quoted_word_with_blanks_is_a_line_for_the_shell) {
+    struct Row {
+        std::vector<std::string> words;
+        std::string run;
+    };
+    for (const Row& each : {Row{{"sleep 1; echo done"}, R"("run":"sleep 1; echo done")"},
+                            Row{{"sleep", "1; echo"}, R"("run":"sleep '1; echo'")"},
+                            Row{{"true"}, R"("run":"true")"}}) {
+        Cluster cluster;
+        cluster.answer("POST /v1/jobs", kMade, 201);
+        std::vector<std::string> line = {"run", "--"};
+        line.insert(line.end(), each.words.begin(), each.words.end());
+        EXPECT_EQ(cluster.run(line).code, 0);
+        EXPECT_NE(cluster.requests().back().body.find(each.run), std::string::npos)
+            << cluster.requests().back().body;
+    }
+}
+
+TEST(Run, a_program_in_place_of_a_job_file_is_told_apart) {
+    Cluster cluster;
+    const Ran ran = cluster.run({"run", "/bin/true"});
+    EXPECT_EQ(ran.code, 6);
+    EXPECT_NE(ran.err.find("/bin/true is a program, not a job file"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("`muster run -- /bin/true`"), std::string::npos) << ran.err;
+}
+
 constexpr const char* kJobEnded =
     R"({"id":"7","name":"digits","user":"wei","queue":"default","state":"succeeded","cause":"success",
     "nodes":2,"gpus":0,"gpus_per_node":"","attempt":1,"faults":1,"lost_ms":31200,"steps_repeated":20,

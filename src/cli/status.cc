@@ -50,6 +50,10 @@ int cluster_status(App& app, const OutputForm& form) {
     if (nodes["held"].integer() > 0)
         out += "; " + grouped(nodes["held"].integer()) + " held from new work";
     out += "\n";
+    if (const std::int64_t bare = nodes["unenforced"].integer(); bare > 0)
+        out += label("limits", color) +
+               paint("unenforced on " + counted(bare, "node"), Tone::Warn, color) +
+               "; `muster nodes -o wide` and `muster doctor` tell more\n";
     const Json gpus = cluster["gpus"];
     if (gpus["total"].integer() > 0) {
         out += label("gpus", color) + share(gpus["used"].number(), gpus["total"].number(), color) +
@@ -198,7 +202,9 @@ int job_status(App& app, const OutputForm& form, const std::string& id) {
                                ago(job.checkpoint_at, app.now()) + " ago, " + job.checkpoint_path);
     if (job.lost_ms > 0)
         line("lost",
-             length_text(job.lost_ms) + ", " + counted(job.steps_repeated, "step") + " repeated");
+             length_text(job.lost_ms) +
+                 (job.steps_repeated > 0 ? ", " + counted(job.steps_repeated, "step") + " repeated"
+                                         : ""));
     if (row["peak_memory_bytes"].integer() > 0)
         line("peak memory", bytes_text(row["peak_memory_bytes"].integer()));
     line("rendezvous", row["master"].text());
@@ -237,10 +243,9 @@ std::string why_text(const Json& why, Time now, bool color) {
         line("position", counted(counts["ahead"].integer(), "job") + " ahead; priority " +
                              why["priority"].text());
     if (counts["nodes_total"].exists()) {
-        line("needs", counted(counts["nodes_wanted"].integer(), "node") +
-                          (counts["devices_wanted"].integer() > 0
-                               ? ", " + counted(counts["devices_wanted"].integer(), "device")
-                               : ""));
+        if (counts["devices_wanted"].integer() > 0)
+            line("needs", counted(counts["nodes_wanted"].integer(), "node") + ", " +
+                              counted(counts["devices_wanted"].integer(), "device"));
         std::string text = counted(counts["nodes_total"].integer(), "node");
         const auto add = [&](std::string_view key, std::string_view words) {
             if (counts[key].integer() > 0)
@@ -255,15 +260,19 @@ std::string why_text(const Json& why, Time now, bool color) {
     if (counts["devices_total"].integer() > 0)
         line("devices", grouped(counts["devices_free"].integer()) + " free of " +
                             grouped(counts["devices_total"].integer()) + " that would do");
-    if (!reason["behind"].empty())
+    const std::string code(reason["code"].text());
+    // What the reason's text says is not said again.
+    if (code == "reserved" && !reason["behind"].empty())
         line("behind", "job " + reason["behind"].text() + ", whose reservation is in the way");
-    if (!reason["hold_owner"].empty()) line("held by", reason["hold_owner"].text());
-    for (Json job = reason["waiting_for"].first(); job.exists(); job = job.next())
+    if (code != "held" && !reason["hold_owner"].empty())
+        line("held by", reason["hold_owner"].text());
+    for (Json job = reason["waiting_for"].first(); code != "dependency" && job.exists();
+         job = job.next())
         line("waits for", "job " + job.text());
-    if (now < moment_of(reason["eligible"]))
-
-        line("not before", clock_text(moment_of(reason["eligible"]), now));
-    if (!reason["expected_start"].empty())
+    if (code == "not-eligible")
+        line("starts", "in " + length_text((moment_of(reason["eligible"]) - now).ms) + ", at " +
+                           clock_text(moment_of(reason["eligible"]), now) + ", if there is room");
+    else if (!reason["expected_start"].empty())
         line("starts", "about " + clock_text(moment_of(reason["expected_start"]), now) +
                            ", from running jobs' time limits");
     line("do", reason["fix"].text());

@@ -271,6 +271,32 @@ TEST(Why, numbers_in_words) {
 )");
 }
 
+TEST(Why, says_nothing_twice) {
+    struct Row {
+        const char* reason;
+        const char* lines;
+    };
+    for (const Row& each : {
+             Row{R"("code":"held","number":"E4007","text":"held by wei","hold_owner":"user")",
+                 "  reason      held by wei\n  do          fix\n"},
+             Row{R"("code":"dependency","number":"E4008","text":"waits for job 5","behind":"5",
+                 "waiting_for":["5"])",
+                 "  reason      waits for job 5\n  do          fix\n"},
+             Row{R"("code":"not-eligible","number":"E4006","text":"not before 08:10",
+                 "eligible":"2026-12-01T08:10:00.000Z","expected_start":"2026-12-01T08:10:00.000Z")",
+                 "  reason      not before 08:10\n"
+                 "  starts      in 10m00s, at 08:10:00, if there is room\n  do          fix\n"},
+         }) {
+        Cluster cluster;
+        cluster.answer("GET /v1/jobs/12/why",
+                       R"({"id":"12","name":"x","state":"pending","queue":"q","priority":50,
+                       "wants":"1 node","waiting_ms":1000,"reason":{"fix":"fix",)" +
+                           std::string(each.reason) + "}}");
+        const std::string out = cluster.run({"why", "12"}).out;
+        EXPECT_NE(out.find("pending 1.0s\n" + std::string(each.lines)), std::string::npos) << out;
+    }
+}
+
 TEST(Token, secret_on_stdout_alone) {
     Cluster cluster;
     cluster.answer(
@@ -310,6 +336,8 @@ TEST(Nodes, table_and_confirmation) {
     cluster.answer("POST /v1/nodes/n2/fenced",
                    R"({"name":"n2","state":"lost","warnings":[],"revision":"1-2"})");
     EXPECT_EQ(cluster.run({"node", "fenced", "n2", "-y"}).out, "node n2 confirmed off: lost\n");
+    cluster.answer("POST /v1/nodes/n1/drain", R"({"name":"n1","state":"draining","warnings":[]})");
+    EXPECT_EQ(cluster.run({"node", "drain", "n1"}).out, "node n1 draining\n");
 }
 
 TEST(Doctor, tells_problem_and_remedy) {

@@ -18,7 +18,7 @@ public:
     Watched(std::string name_field, bool newest_first)
         : name_field_(std::move(name_field)), newest_first_(newest_first) {}
 
-    void put(JsonDocument document, bool snapshot) {
+    void put(JsonDocument document, bool snapshot, Time now) {
         const std::string name = document.root()[name_field_].text();
         if (!items_.contains(name)) {
             if (newest_first_ && !snapshot)
@@ -26,7 +26,7 @@ public:
             else
                 order_.push_back(name);
         }
-        items_.insert_or_assign(name, std::move(document));
+        items_.insert_or_assign(name, Item{std::move(document), now});
     }
     void drop(const std::string& name) {
         items_.erase(name);
@@ -38,13 +38,20 @@ public:
     }
     template <class Use>
     void each(Use&& use) const {
-        for (const std::string& name : order_) use(items_.find(name)->second.root());
+        for (const std::string& name : order_) {
+            const Item& item = items_.find(name)->second;
+            use(item.document.root(), item.told);
+        }
     }
 
 private:
     std::string name_field_;
     bool newest_first_;
-    std::map<std::string, JsonDocument> items_;
+    struct Item {
+        JsonDocument document;
+        Time told;
+    };
+    std::map<std::string, Item> items_;
     std::vector<std::string> order_;
 };
 
@@ -114,12 +121,12 @@ private:
         const bool gone = event.name == "delete";
         if (gone) items_.drop(document->root()[listing_.name_field].text());
         if (!live_ && loaded_) append(document->root(), gone);
-        if (!gone) items_.put(*std::move(document), event.name == "snapshot");
+        if (!gone) items_.put(*std::move(document), event.name == "snapshot", app_.now());
         dirty_ = true;
     }
     void append_all() {
         if (!form_.is_table()) return;
-        items_.each([&](const Json& item) { appended_.add(item); });
+        items_.each([&](const Json& item, Time) { appended_.add(item); });
         flush_appended(form_.header);
     }
     void append(const Json& item, bool gone) {
@@ -141,8 +148,9 @@ private:
         if (!live_ || !loaded_) return;
         int columns = app_.world().columns, rows = app_.world().rows;
         terminal_size(app_.out().fd(), columns, rows);
-        ListTable list(listing_.columns, form_.form == Form::Wide, app_.now());
-        items_.each([&](const Json& item) { list.add(item); });
+        const Time now = app_.now();
+        ListTable list(listing_.columns, form_.form == Form::Wide, now);
+        items_.each([&](const Json& item, Time told) { list.add(item, now - told); });
         const std::string text = list.table().render({.width = static_cast<std::size_t>(columns),
                                                       .header = form_.header,
                                                       .color = app_.out_color()});
