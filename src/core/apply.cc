@@ -13,6 +13,12 @@ bool counted(const NodeLive& live) {
     return live.heard.ms != 0;
 }
 
+/// As a peer of others.
+bool same_place(const model::NodeFacts& a, const model::NodeFacts& b) {
+    return a.peer_port == b.peer_port && a.addresses == b.addresses &&
+           model::label(a, "leaf") == model::label(b, "leaf");
+}
+
 class Apply {
 public:
     explicit Apply(State& state) : state_(state), tables_(state.tables), index_(*state.indexes) {}
@@ -60,7 +66,10 @@ public:
     void operator()(const NodePut& change) {
         const NodeId id = change.node.id;
         with_timer(TimerKind::Node, id.value, [&] {
-            if (const Node* old = tables_.nodes.find(id.value)) {
+            const Node* old = tables_.nodes.find(id.value);
+            if (old == nullptr || !same_place(*old->facts, *change.node.facts))
+                ++index_.leaves_changes;
+            if (old != nullptr) {
                 forget_leaf(*old);
                 index_.node_by_name.erase(old->facts->name);
             } else {
@@ -78,6 +87,7 @@ public:
         MUSTER_REQUIRE(tables_.node_use.at(id).jobs.empty());
         with_timer(TimerKind::Node, id, [&] {
             forget_leaf(tables_.nodes.at(id));
+            ++index_.leaves_changes;
             index_.node_by_name.erase(tables_.nodes.at(id).facts->name);
             leave(tables_.node_live.at(id), change.id);
             tables_.node_live.erase(id);

@@ -39,6 +39,7 @@ struct Indexes {
     std::map<JobId, std::set<JobId>> dependents;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> idempotency_by_key;
     std::map<std::string, std::set<NodeId>, std::less<>> leaves;  // With a peer port.
+    std::uint64_t leaves_changes = 0;  // Rises when anybody's peers may have changed. No truth.
     std::set<Timer> timers;
     std::array<std::int64_t, 4> health{};  // Nodes that were ever heard of, by NodeHealth.
     /// The specs used last, decoded. A cache: it holds no truth.

@@ -20,24 +20,24 @@ constexpr Duration kFenceAgain{5'000};
 
 }  // namespace
 
-/// Named again when the last word is old, or when there were too few to name and now there are
-/// more: until it knows enough of them, an agent cannot tell an outage from being cut off.
+/// Named again as soon as they may be others, so that what an agent knows is what the records say,
+/// and from time to time.
 void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant) {
-    const std::size_t named = live.peers ? live.peers->back().size() : 0;
-    if (named > 0 && live.peers->size() > 1 && live.peers_since.ms != 0 &&
+    if (live.peers && live.peers->size() > 1 && live.peers_since.ms != 0 &&
         live.peers_since + kPeersArrive <= at_)
         live.peers = std::make_shared<const std::vector<std::vector<NodeId>>>(
             1, std::vector<NodeId>(live.peers->back()));
     const bool due = live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_;
-    if (!due && named >= kPeers) return;
+    if (!due && live.peers_change == index_.leaves_changes) return;
+    live.peers_change = index_.leaves_changes;
     std::vector<NodeId> peers = peers_of(node);
-    if (peers.empty() || (!due && peers.size() <= named)) return;
+    const bool same = live.peers && live.peers->back() == peers;
+    if (peers.empty() || (!due && same)) return;
     for (const NodeId id : peers) {
         const model::NodeFacts& facts = *tables_.nodes.at(id.value).facts;
         grant.peers.push_back({facts.name, facts.addresses.front(), facts.peer_port});
     }
     live.peers_at = at_;
-    const bool same = named > 0 && live.peers->back() == peers;
     if (!same || live.peers_since.ms == 0) live.peers_since = at_;
     if (same) return;
     // Whether it will get this word nobody knows: until then it may hold an earlier set.
@@ -53,8 +53,8 @@ void Stepper::name_peers_at_once(NodeId node) {
     std::vector<NodeId> nodes{node};
     if (tables_.nodes.size() <= kSmall)
         tables_.node_live.for_each([&](std::uint64_t id, const NodeLive& live) {
-            const std::size_t named = live.peers ? live.peers->back().size() : 0;
-            if (id != node.value && live.session != 0 && named < kPeers) nodes.push_back({id});
+            if (id != node.value && live.session != 0 && live.peers_change != index_.leaves_changes)
+                nodes.push_back({id});
         });
     for (const NodeId id : nodes) {
         protocol::LeaseGrant grant{term(), 0, {}};

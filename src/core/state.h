@@ -204,7 +204,8 @@ struct NodeLive {
     bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
     /// The sets of peers that it may hold, the newest last; null: it was told none by this leader.
     std::shared_ptr<const std::vector<std::vector<NodeId>>> peers;
-    Time peers_at;     // When it was last told its peers; 0: not on this link.
+    Time peers_at;                   // When it was last told its peers; 0: not on this link.
+    std::uint64_t peers_change = 0;  // Indexes::leaves_changes then.
     Time peers_since;  // When it was first told the newest of `peers` on this link; 0: never.
     Time fence_again;  // Its peers were silent too: when that is looked at again; 0: not so.
     /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
