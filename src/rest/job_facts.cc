@@ -48,10 +48,13 @@ std::string wants_text(const model::JobSpec& spec) {
             const bool one =
                 role.devices.size() == 1 && ask.vendor.empty() && ask.memory_min.value == 0;
             out += " x " + (one ? std::to_string(ask.count) + " " +
-                                      (ask.kind.empty() ? "devices" : ask.kind)
+                                      (!ask.kind.empty() ? ask.kind
+                                       : ask.count == 1  ? "device"
+                                                         : "devices")
                                 : asks_text(role));
         }
-        if (role.cpus.value != 0) out += ", " + format_cpus(role.cpus) + " CPUs";
+        if (role.cpus.value != 0)
+            out += ", " + format_cpus(role.cpus) + (role.cpus.value == 1000 ? " CPU" : " CPUs");
         if (role.memory.value != 0) out += ", " + format_bytes(role.memory);
     }
     return out;

@@ -195,7 +195,7 @@ void why_job(const CallPtr& call) {
         json.field("waiting_ms", waits ? std::max<std::int64_t>(0, (call->now - job.since).ms) : 0);
         json.key("reason");
         if (why != nullptr)
-            write_reason(json, now, &job, *why);
+            write_reason(json, now, &job, now.shapes.find(job.shape.value), *why);
         else
             write_active_reason(json, now, job);
         json.end_object();

@@ -110,7 +110,7 @@ TEST_F(Jobs, say_why_they_wait_with_numbers) {
     const Got after = get("/v1/jobs/4/why");
     EXPECT_EQ(after.at("reason.code"), "dependency");
     EXPECT_EQ(after.at("reason.waiting_for"), R"(["1"])");
-    EXPECT_EQ(after.at("reason.text"), "waits for 1");
+    EXPECT_EQ(after.at("reason.text"), "waits for job 1");
     EXPECT_EQ(get("/v1/jobs/5/why").at("reason.hold_owner"), "user");
     EXPECT_EQ(get("/v1/jobs/1/why").at("reason.code"), "running");
     EXPECT_EQ(get("/v1/jobs/2").at("reason"), next.at("reason.text")) << "the same in lists";

@@ -3,6 +3,7 @@
 #include "base/error_codes.h"
 #include "base/units.h"
 #include "rest/ids.h"
+#include "rest/never_fits.h"
 #include "rest/time_text.h"
 
 namespace muster::rest {
@@ -159,9 +160,13 @@ std::string reason_line(const core::View& view, const core::Job& job, Time now) 
         case JobState::Pending: {
             const Blocked why = core::wait_of(view, job, now);
             if (why.reason == Reason::Held && !extra.hold_owner.empty()) {
-                return "held by " + extra.hold_owner;
+                if (extra.hold_owner != "user") return "held by " + extra.hold_owner;
+                const core::User* owner = view.users.find(job.user);
+                return "held by " + (owner == nullptr ? "its user" : owner->name);
             }
-            if (why.reason == Reason::Dependency) return "waits for " + dependency_list(extra);
+            if (why.reason == Reason::Dependency)
+                return (extra.waiting_for.size() == 1 ? "waits for job " : "waits for jobs ") +
+                       dependency_list(extra);
             if (why.reason == Reason::NotEligible && job.eligible < kNever) {
                 return "not before " + format_time(job.eligible);
             }
@@ -193,13 +198,15 @@ int reason_number(const core::View& view, const core::Job& job, Time now) {
 }
 
 void write_reason(JsonWriter& json, const core::View& view, const core::Job* job,
-                  const Blocked& why) {
+                  const scheduler::Shape* shape, const Blocked& why) {
     const bool waits = job != nullptr;
     // A dry run that found nothing in the way says so.
     const bool fits = !waits && why.reason == Reason::NotEvaluated;
     std::string text = text_of(why);
     if (fits)
         text = "fits now: " + counts_text(why);
+    else if (why.reason == Reason::NeverFits && shape != nullptr)
+        text = "can never start here: " + never_fits_text(view, *shape);
     else if (waits && !has_counts(why.reason))
         text = reason_line(view, *job, view.at);
     write_head(json, fits ? "fits" : code_of(why.reason), fits ? 0 : number_of_reason(why.reason),

@@ -23,9 +23,9 @@ std::string reason_line(const core::View& view, const core::Job& job, Time now);
 /// The E-number that goes with it; 0: none.
 int reason_number(const core::View& view, const core::Job& job, Time now);
 
-/// The Reason of the API. `job` may be null (a dry run).
+/// The Reason of the API, of what asks for `shape` (null: unknown). `job` may be null (a dry run).
 void write_reason(JsonWriter& json, const core::View& view, const core::Job* job,
-                  const scheduler::Blocked& why);
+                  const scheduler::Shape* shape, const scheduler::Blocked& why);
 /// The Reason of a job that does not wait.
 void write_active_reason(JsonWriter& json, const core::View& view, const core::Job& job);
 

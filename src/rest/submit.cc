@@ -2,6 +2,7 @@
 // durable, or only looked at (dry run).
 #include "base/hash.h"
 #include "base/text.h"
+#include "core/shape.h"
 #include "rest/api.h"
 #include "rest/ids.h"
 #include "rest/reason.h"
@@ -59,7 +60,8 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
         JsonWriter json;
         json.begin_object().field("valid", true).field("could_run", !never);
         json.field("starts_now", feasible->reason == Reason::NotEvaluated).key("why");
-        write_reason(json, *call->api->backend.view(), nullptr, *feasible);
+        const scheduler::Shape shape = core::shape_of(*kept, QueueId{1});
+        write_reason(json, *call->api->backend.view(), nullptr, &shape, *feasible);
         json.key("spec");
         spec::write_json(json, *kept);
         json.field("yaml", spec::to_yaml(*kept)).key("warnings").begin_array().end_array();
@@ -71,6 +73,7 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
 void answer_submitted(const CallPtr& call, const std::string& name,
                       const Backend::Answered& answered) {
     const std::string id = std::to_string(answered.answer.job.value);
+    call->api->own_writes.note(call->who.caller.user, answered.revision);
     const std::string revision =
         revision_text(call->api->backend.view()->meta.term, answered.revision);
     JsonWriter json;

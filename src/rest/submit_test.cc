@@ -75,6 +75,10 @@ TEST_F(Submit, a_dry_run_changes_nothing_and_tells_with_numbers) {
     EXPECT_EQ(never.at("why.code"), "never-fits");
     EXPECT_EQ(never.at("why.number"), "E4002");
     EXPECT_EQ(never.at("why.counts.nodes_total"), "1");
+    EXPECT_EQ(
+        never.at("why.text"),
+        "can never start here: asks 16 devices a node; 0 of 1 node can give that, the most is "
+        "8 (n1)");
     EXPECT_EQ(backend.view()->jobs.size(), 0u);
 }
 

@@ -156,7 +156,8 @@ void answer_users(const CallPtr& call, const core::View& view) {
 }
 
 struct ClusterSums {
-    std::int64_t nodes = 0, held = 0, cpus = 0, cpus_used = 0, memory = 0, memory_used = 0;
+    std::int64_t nodes = 0, held = 0, unenforced = 0, cpus = 0, cpus_used = 0, memory = 0,
+                 memory_used = 0;
     std::int64_t by_health[4] = {};
     KindSums devices;
     std::int64_t jobs[8] = {};
@@ -171,6 +172,7 @@ ClusterSums sum_cluster(const core::View& view) {
         const core::NodeLive* live = view.node_live.find(id);
         ++sums.by_health[live != nullptr ? static_cast<int>(live->health) : 0];
         if (!node.holds.empty()) ++sums.held;
+        if (!node.facts->limits_enforced) ++sums.unenforced;
         sums.cpus += node.facts->cpus.value;
         sums.memory += node.facts->memory.value;
         if (const core::NodeUse* use = view.node_use.find(id)) {
@@ -202,7 +204,7 @@ void answer_cluster(const CallPtr& call, const core::View& view) {
     json.begin_object().key("nodes").begin_object().field("total", sums.nodes);
     json.field("ready", nodes(NodeHealth::Ready)).field("suspect", nodes(NodeHealth::Suspect));
     json.field("lost", nodes(NodeHealth::Lost)).field("unknown", nodes(NodeHealth::Unknown));
-    json.field("held", sums.held).end_object();
+    json.field("held", sums.held).field("unenforced", sums.unenforced).end_object();
     json.key("jobs").begin_object().field("pending", jobs(JobState::Pending));
     json.field("starting", jobs(JobState::Starting)).field("running", jobs(JobState::Running));
     json.field("stopping", jobs(JobState::Stopping)).field("fencing", jobs(JobState::Fencing));

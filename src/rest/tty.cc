@@ -180,9 +180,10 @@ Result<NodeId> node_of(const core::View& view, const FoundJob& found, const std:
                        TtyAsk& ask) {
     const core::Job* job = found.waiting_element < 0 ? found.live : nullptr;
     if (job == nullptr || !core::extra_of(*job).allocation) {
-        const std::string state = found.ended      ? found.ended->state
-                                  : job != nullptr ? std::string(model::to_text(job->state))
-                                                   : "pending";
+        if (found.ended)
+            return numbered(errors::kJobEnded, "job " + id + " has ended: " + found.ended->state);
+        const std::string state =
+            job != nullptr ? std::string(model::to_text(job->state)) : "pending";
         return numbered(errors::kNotRunning, "job " + id + " is " + state + ", not running");
     }
     const core::Allocation& allocation = *core::extra_of(*job).allocation;
