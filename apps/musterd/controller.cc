@@ -21,7 +21,9 @@ bool read_config(const std::string& file, bool asked_for, controller::Config& co
     const auto text = controller::read_file(file);
     if (!text) {
         if (!asked_for && text.error().code == Code::NotFound) return true;
-        report(text.error());
+        Error error = text.error();
+        error.fix = "name a file that can be read: --config FILE";
+        report(error);
         return false;
     }
     auto read = controller::parse_config(*text, file);

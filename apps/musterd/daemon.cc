@@ -41,8 +41,8 @@ void wait_for_stop(const std::function<void()>& reload) {
     for (;;) {
         int signal = 0;
         if (::sigwait(&set, &signal) != 0) continue;
-        if (signal != SIGHUP) return;
-        if (reload) reload();
+        if (signal != SIGHUP || !reload) return;
+        reload();
     }
 }
 

@@ -13,7 +13,7 @@ void block_signals();
 /// As many open files as the hard limit allows: links of nodes and streams of clients are files,
 /// and the usual soft limit is 1024. Call before any thread starts.
 void raise_open_files();
-/// Sleeps until SIGTERM or SIGINT; calls `reload` on SIGHUP.
+/// Sleeps until SIGTERM or SIGINT; SIGHUP calls `reload`, or ends it too if there is none.
 void wait_for_stop(const std::function<void()>& reload);
 /// Tells systemd, if it asked (NOTIFY_SOCKET): "READY=1".
 void notify_ready();

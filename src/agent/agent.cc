@@ -22,6 +22,8 @@
 namespace muster::agent {
 namespace {
 
+/// How long a gang may be without its agent when its lease is over: time to restart, no more.
+constexpr Duration kAbsence{2'000};
 constexpr Duration kPeerTimeout{1'000};
 constexpr Duration kWaitMax{60'000};
 constexpr Duration kRenewCheck{std::int64_t{6} * 3600 * 1000};
@@ -66,6 +68,7 @@ public:
 private:
     Status open_peers();
     Result<protocol::PeerWord> word_for_peer();
+    void tell_lease();
     Status open_link();
     model::NodeFacts read_facts();
     void run();
@@ -100,7 +103,8 @@ private:
     std::map<std::uint64_t, std::unique_ptr<ports::RuntimeStream>> streams_;
     std::atomic<bool> linked_ = false;
     std::string last_failure_;
-    Duration fence_;  // As the runtime was told.
+    Duration fence_;  // As the runtime was told, and the lease.
+    std::pair<Time, node::Lease> lease_told_;
     Time renew_check_;
     std::atomic<bool> renewing_ = false;
     std::thread renewer_;
@@ -167,6 +171,18 @@ Result<protocol::PeerWord> Loop::word_for_peer() {
     if (leased_until_ <= clock_.now()) return protocol::PeerWord{.has_controller = false};
     if (leased_word_) return *leased_word_;
     return Error{.code = Code::Unavailable, .message = "this agent has only just started"};
+}
+
+/// Gangs must not outlive the lease because their agent did not: their supervisors are told of it.
+/// In an outage a returning controller counts silence anew; there is time for an agent to restart.
+void Loop::tell_lease() {
+    const std::pair now{state_.lease_until, state_.lease};
+    if (now == lease_told_) return;
+    lease_told_ = now;
+    const Duration absence = state_.lease == node::Lease::Outage
+                                 ? state_.rules.suspect + protocol::ask_time(state_.rules)
+                                 : kAbsence;
+    runtime_->set_lease(absence, state_.lease_until - clock_.now());
 }
 
 Status Loop::open_link() {
@@ -261,6 +277,7 @@ void Loop::step(node::Event event) {
         leased_word_ = node::word_for_peer(state_, leased_until_ - Duration{1});
     }
     if (fence_ != state_.rules.fence) runtime_->set_fence(fence_ = state_.rules.fence);
+    tell_lease();
     for (const std::string& note : done.notes) hooks_.log(note);
     for (node::Command& command : done.commands) execute(std::move(command));
 }

@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "net/listener.h"
 
 namespace muster::agent {
 namespace {
@@ -36,6 +37,12 @@ public:
         if (node.IsScalar()) return node.Scalar();
         if (!node.IsNull()) complain(node, field + ": must be text");
         return {};
+    }
+    std::string address(const YAML::Node& node, const std::string& field) {
+        std::string value = text(node, field);
+        if (!value.empty() && !net::split_host_port(value))
+            complain(node, field + ": '" + value + "' is not HOST:PORT");
+        return value;
     }
     std::string path(const YAML::Node& node, const std::string& field) {
         std::string value = text(node, field);
@@ -164,9 +171,9 @@ void read_field(Reading& in, Config& config, const std::string& key, const YAML:
             }
     }
     if (key == "state_dir") config.state_dir = in.path(node, key);
-    if (key == "controller") config.controller = in.text(node, key);
+    if (key == "controller") config.controller = in.address(node, key);
     if (key == "address") config.address = in.text(node, key);
-    if (key == "peers") config.peers = in.text(node, key);
+    if (key == "peers") config.peers = in.address(node, key);
     if (key == "supervisor") config.supervisor = in.path(node, key);
     if (key == "cpus") in.quantity(node, key, config.cpus, parse_cpus);
     if (key == "memory") in.quantity(node, key, config.memory, bytes_up_to(kBytesMax));

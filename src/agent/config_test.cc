@@ -34,7 +34,7 @@ TEST(AgentConfig, tells_every_error_at_once_with_its_place) {
     const ConfigResult read = parse_config(
         "nmae: x\nstate_dir: relative\nmemory: -4GB\npids_max: 1\nname: 'a b'\ndevices:\n  - "
         "{kind: h100, files: "
-        "[/etc/passwd]}\n  - {id: a}\n  - {id: a}\n",
+        "[/etc/passwd]}\n  - {id: a}\n  - {id: a}\npeers: 12\n",
         "a.yaml");
     const std::string all = join(read.problems, "\n");
     for (const char* expected :
@@ -42,9 +42,10 @@ TEST(AgentConfig, tells_every_error_at_once_with_its_place) {
           "a.yaml:2:12: state_dir: 'relative' is not an absolute path",
           "a.yaml:3:9: memory: ", "a.yaml:4:11: pids_max: ", "a.yaml:5:7: name: only letters",
           "devices[0].id: is missing", "devices[0].files: '/etc/passwd' is not below /dev",
-          "devices[2].id: 'a' is another device's already"})
+          "devices[2].id: 'a' is another device's already",
+          "a.yaml:10:8: peers: '12' is not HOST:PORT"})
         EXPECT_NE(all.find(expected), std::string::npos) << expected << "\nin\n" << all;
-    EXPECT_EQ(read.problems.size(), 8U) << all;
+    EXPECT_EQ(read.problems.size(), 9U) << all;
 }
 
 TEST(AgentConfig, survives_what_is_no_configuration) {

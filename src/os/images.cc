@@ -34,7 +34,15 @@ std::string last_words(const std::string& out) {
         text.remove_prefix(at + 5);
         if (!text.empty() && text.back() == '"') text.remove_suffix(1);
     }
-    return std::string(text.substr(0, 400));
+    // The name is told already.
+    if (text.starts_with("Error parsing image name "))
+        text.remove_prefix(std::min(text.size(), text.find("\": ") + 3));
+    std::string words;
+    for (std::size_t i = 0; i < text.size() && words.size() < 400; ++i) {
+        if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '"') continue;
+        words += text[i];
+    }
+    return words;
 }
 
 std::int64_t bytes_below(const std::string& folder) {
@@ -224,7 +232,7 @@ private:
         argv.push_back(source_);
         const Ran ran = run(std::move(argv),
                             std::min<std::int64_t>(options_.timeout.ms, kInspectTimeoutMs), "", 0);
-        if (ran.exit_code != 0) return failed("not found", ran);
+        if (ran.exit_code != 0) return failed("cannot be found", ran);
         return read_inspection(ran.out);
     }
 
