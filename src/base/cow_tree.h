@@ -147,7 +147,11 @@ private:
         if (node.use_count() != 1) {
             node = std::make_shared<N>(static_cast<const N&>(*node));
         } else {
+#ifdef __SANITIZE_THREAD__  // tsan knows no fences; counting up and down orders as well.
+            const std::shared_ptr<Node> order = node;
+#else
             std::atomic_thread_fence(std::memory_order_acquire);
+#endif
         }
         return static_cast<N&>(*node);
     }
