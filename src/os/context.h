@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@
 #include "os/user.h"
 
 namespace muster::os {
+
+/// How long a gang's task may be without an agent, and until when the lease lasts in any case.
+struct LeaseTold {
+    Duration absence;
+    std::int64_t until_ms = 0;  // steady_ms()
+};
 
 struct Context {
     RuntimeOptions options;
@@ -36,6 +43,7 @@ struct Context {
     std::shared_ptr<UserBook> users = std::make_shared<UserBook>();
     bool reset_oom_score = false;
     Duration fence{protocol::LeaseRules{}.fence};
+    std::optional<LeaseTold> lease;  // None: not heard of.
 };
 
 std::vector<model::Device> find_devices(const std::vector<model::Device>& known,

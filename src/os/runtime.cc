@@ -19,6 +19,7 @@
 #include "os/node_facts.h"
 #include "os/order_file.h"
 #include "os/streams.h"
+#include "os/supervisor/log_writer.h"
 #include "os/task.h"
 
 namespace muster::os {
@@ -127,6 +128,12 @@ public:
             if (context_.fence == fence) return;
             context_.fence = fence;
             for (const auto& [key, task] : tasks_) task->tell_fence();
+        });
+    }
+    void set_lease(Duration absence, Duration left) override {
+        loop_.post([this, absence, until_ms = steady_ms() + left.ms] {
+            context_.lease = LeaseTold{absence, until_ms};
+            for (const auto& [key, task] : tasks_) task->tell_lease();
         });
     }
 

@@ -44,6 +44,9 @@ public:
     virtual void set_devices(std::vector<model::Device> devices) = 0;
     /// How long a gang's task may run on without an agent (the lease's fence time).
     virtual void set_fence(Duration fence) = 0;
+    /// The lease as it is now: without an agent a gang's task stops itself after `absence`, but not
+    /// while the lease lasts, which is for `left` (negative: it is over).
+    virtual void set_lease(Duration absence, Duration left) = 0;
 };
 
 }  // namespace muster::os

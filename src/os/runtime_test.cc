@@ -192,6 +192,23 @@ TEST(Runtime, a_gangs_task_stops_itself_when_no_agent_comes_for_longer_than_the_
     EXPECT_EQ(node.wait_state(single.key, TaskState::Running).state, TaskState::Running);
 }
 
+TEST(Runtime, without_an_agent_a_gangs_task_ends_with_the_lease_or_soon_after_if_that_is_over) {
+    for (const Duration left : {Duration{300}, Duration{-60'000}}) {
+        TestNode node;
+        node->set_lease(Duration{100}, left);
+        protocol::StartTask order = make_order(1, "exec sleep 1000");
+        order.gang = std::make_shared<const protocol::Gang>(protocol::Gang{
+            {.name = "a", .address = "10.0.0.1"}, {.name = "b", .address = "10.0.0.2"}});
+        node->start(order);
+        node.wait_state(order.key, TaskState::Running);
+        node.leave();
+        while (::access((node.task_folder(order.key) + "/exit").c_str(), F_OK) != 0)
+            ::usleep(10'000);
+        node.restart();
+        EXPECT_EQ(model::to_text(node.wait_end(order.key).cause), model::to_text(Cause::Fenced));
+    }
+}
+
 TEST(Runtime, runs_as_the_submitting_user_and_never_as_root_for_another) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
     TestNode node;

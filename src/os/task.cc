@@ -258,12 +258,19 @@ void Task::connect(Fd socket) {
                                   .on_gone = [this] { on_gone(); }});
     watch_supervisor_log();
     tell_fence();
+    tell_lease();
     if (stop_wanted_) stop(stop_wanted_->first, stop_wanted_->second);
 }
 
 void Task::tell_fence() {
     if (link_ && order_.gang && order_.gang->size() > 1)
         link_->send(packet::kFence, std::to_string(context_.fence.ms));
+}
+
+void Task::tell_lease() {
+    if (!link_ || !context_.lease || !order_.gang || order_.gang->size() < 2) return;
+    link_->send(packet::kLease, std::to_string(context_.lease->absence.ms) + " " +
+                                    std::to_string(context_.lease->until_ms - steady_ms()));
 }
 
 // ---- orders -----------------------------------------------------------------------------------

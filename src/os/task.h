@@ -36,6 +36,7 @@ public:
     void stop(model::Cause cause, Duration grace);
     /// Tells the supervisor of a gang's task how long it may be without an agent.
     void tell_fence();
+    void tell_lease();
     /// The folder goes; the log is kept. Only of an ended task.
     void clean();
 

@@ -37,6 +37,7 @@ constexpr char kNotice = 'N';    // "<signal number>"
 constexpr char kStop = 'S';      // "<grace in ms>"
 constexpr char kWatchLog = 'A';  // "<bytes known>": answer kLog once there are more.
 constexpr char kFence = 'F';     // "<ms>": stop if no agent is there for so long; 0: never.
+constexpr char kLease = 'U';     // "<ms> <ms>": as kFence, but not before the second has passed.
 constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows=.
 constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
 // To the agent.

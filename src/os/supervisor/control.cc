@@ -95,6 +95,10 @@ void Supervisor::on_packet(Connection& connection, std::string_view text) {
         case packet::kStop: return stop(to_number(text));
         case packet::kWatchLog: connection.log_known = to_number(text); return;
         case packet::kFence: launch_.fence_ms = to_number(text); return;
+        case packet::kLease:
+            absence_ms_ = to_number(text);
+            lease_until_ = steady_ms() + to_number(second);
+            return;
         case packet::kExec: return start_exec(connection, text);
         case packet::kTerminal: return give_terminal(connection);
         default: return;  // Of a newer agent.

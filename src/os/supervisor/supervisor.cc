@@ -109,12 +109,13 @@ int Supervisor::wait_ms() const {
 }
 
 /// A gang's task must not outlive its node's lease: its place is taken by another then. Whether the
-/// lease lives only the agent knows.
+/// lease lives only the agent knows; what it said of it last holds when it is gone.
 void Supervisor::watch_for_agent() {
     if (launch_.fence_ms <= 0 || !connections_.empty() || stopping_) {
         orphan_at_ = 0;
     } else if (orphan_at_ == 0) {
-        orphan_at_ = steady_ms() + launch_.fence_ms;
+        orphan_at_ = absence_ms_ < 0 ? steady_ms() + launch_.fence_ms
+                                     : std::max(steady_ms() + absence_ms_, lease_until_);
     }
 }
 

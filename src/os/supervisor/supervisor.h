@@ -125,6 +125,8 @@ private:
     bool no_children_ = false;       // waitpid said so.
     std::int64_t kill_at_ = 0;       // steady_ms(): the end of a grace; 0: none.
     std::int64_t terminate_at_ = 0;  // Within a notice's grace: when SIGTERM follows.
+    std::int64_t absence_ms_ = -1;   // How long it may be without an agent after…
+    std::int64_t lease_until_ = 0;   // …the end of the lease; -1: not told, it is fence_ms.
     std::int64_t orphan_at_ = 0;     // When it has been without an agent for too long.
     std::int64_t retry_at_ = 0;      // Emptying: when to look and kill again.
     std::int64_t retry_ms_ = 5;
