@@ -265,7 +265,7 @@ JobSpec Users::make_spec(int number) {
     if (random_.chance(50)) behaviour.image_per_mille = 300;
     if (random_.chance(50)) behaviour.launch_per_mille = 300;
     if (random_.chance(100)) behaviour.deaf_per_mille = 500;
-    if (random_.chance(60)) behaviour.sticky_per_mille = 500;
+    if (random_.chance(120)) behaviour.sticky_per_mille = 500;
     behaviour.reports = random_.chance(200);
     behaviours_[spec.name] = behaviour;
     return spec;
