@@ -237,6 +237,17 @@ std::vector<GroupLaunch> Cgroups::for_own_groups(const std::string& name) const 
     return groups;
 }
 
+void Cgroups::remove_if_empty() const {
+    if (ours_.empty()) return;
+    std::vector<std::string> bases{mount_ + "/" + ours_};
+    for (const std::string& hierarchy : list_folder(mount_))
+        bases.push_back(mount_ + "/" + hierarchy + "/" + ours_);
+    for (const std::string& base : bases) {
+        (void)::rmdir((base + "/no-devices").c_str());
+        (void)::rmdir(base.c_str());
+    }
+}
+
 void Cgroups::end(const std::string& name) const {
     const std::vector<GroupLaunch> groups = find(name);
     const ProcessGroup left(groups);

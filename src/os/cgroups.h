@@ -57,6 +57,8 @@ public:
     std::vector<std::string> names() const;
     /// Kills what is left in the groups of this name and removes them, as far as that goes at once.
     void end(const std::string& name) const;
+    /// Removes our group above all tasks wherever no task is left in it; else it stays.
+    void remove_if_empty() const;
     /// The path for an OCI runtime's cgroupsPath that nests below the task's own groups.
     std::string nested_path(const std::string& name) const {
         return "/" + ours_ + "/" + name + "/oci";

@@ -81,6 +81,7 @@ public:
         });
         loop_.stop();
         images_.reset();
+        context_.cgroups.remove_if_empty();
     }
 
     Status open();
