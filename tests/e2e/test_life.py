@@ -58,7 +58,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(ended["state"], "failed", "one element failed")
 
     def test_dependencies_are_met_or_told(self):
-        first = self.cluster.submit(run="exit 1")
+        first = self.cluster.submit(run="sleep 1; exit 1")
         after = self.cluster.submit(run="true", depends=f"afternotok:{first}")
         never = self.cluster.submit(run="true", depends=f"afterok:{first}")
         self.cluster.wait_state(after, "succeeded")
@@ -75,6 +75,7 @@ class Jobs(unittest.TestCase):
 
     def test_why_tells_numbers(self):  # F51
         job = self.cluster.submit(nodes=2, gpus="h100:8", run="true")
+        self.cluster.wait_state(job, "pending")
         text = self.cluster.muster("why", job)
         self.assertIn("asks 8 h100 a node; 0 of", text)
         wait_for(lambda: "can never start here" in self.cluster.muster("ps", job), "the list tells it as well")
@@ -204,6 +205,8 @@ class Survival(unittest.TestCase):
         with Cluster(agents=3) as cluster:
             job = cluster.submit(nodes=3, run="exec sleep 1000")
             cluster.wait_state(job, "running")
+            # Every agent has its lease renewed and its peers named by then.
+            wait_for(lambda: cluster.job(job)["run_ms"] > 1500, "the gang has run for some heartbeats")
             before = set(cluster.task_pids())
             cluster.kill(cluster.controller)
             # The fence time is 4 s here: five of them pass.
