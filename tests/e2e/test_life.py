@@ -202,14 +202,16 @@ class Survival(unittest.TestCase):
             self.assertEqual(ended["attempts"][0]["cause"], "node-lost")
 
     def test_a_controller_away_for_many_fence_times_harms_no_gang(self):
-        with Cluster(agents=3) as cluster:
+        # "Lost" comes later than the longest pause between two dials of an agent (5 s), as by default.
+        lease = {"heartbeat": "200ms", "suspect": "1s", "lost": "7s", "fence": "8s"}
+        with Cluster(agents=3, lease=lease) as cluster:
             job = cluster.submit(nodes=3, run="exec sleep 1000")
             cluster.wait_state(job, "running")
             # Every agent has its lease renewed and its peers named by then.
             wait_for(lambda: cluster.job(job)["run_ms"] > 1500, "the gang has run for some heartbeats")
             before = set(cluster.task_pids())
             cluster.kill(cluster.controller)
-            # The fence time is 4 s here: five of them pass.
+            # The lease has run out for long by then, and every agent has asked its peers.
             with self.assertRaises(subprocess.TimeoutExpired):
                 cluster.agents[1].wait(20)
             self.assertEqual(set(cluster.task_pids()), before)
