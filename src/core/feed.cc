@@ -24,8 +24,8 @@ scheduler::JobStarted started(const Job& job, const scheduler::Shape& shape) {
     scheduler::JobStarted out{job.id, job.shape, {}, expected_end(job, shape)};
     for (const Placed& placed : extra_of(job).allocation->slots) {
         scheduler::Slot& slot = out.slots.emplace_back();
-        slot = {placed.node, placed.group,  placed.alternative, placed.devices,
-                placed.cpus, placed.memory, placed.disk};
+        slot = {placed.node,    placed.group, placed.alternative, false,
+                placed.devices, placed.cpus,  placed.memory,      placed.disk};
     }
     return out;
 }

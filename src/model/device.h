@@ -20,6 +20,10 @@ struct Device {
     std::string link_group;          // Devices of one NVLink (or like) island share it; "" = none.
     std::vector<std::string> files;  // Device nodes that its owner may open.
     bool healthy = true;
+    std::string profile;  // Of a partition, by id: never by name (F47). "" = a whole device.
+    std::string parent;   // The device that it is a partition of.
+    bool share_enforced = false;     // Its parts are kept apart (MPS or like).
+    std::vector<std::string> nics;   // Network devices near it, nearest first.
     friend bool operator==(const Device&, const Device&) = default;
 };
 

@@ -28,6 +28,10 @@ struct DeviceAsk {
     std::int64_t count = 1;
     Bytes memory_min;    // Of each device; 0 = any.
     std::string vendor;  // Lower case; "" = any.
+    // Less than a whole device; `count` is 1 then. At most one of the three is set.
+    std::int64_t fraction = 0;  // Thousandths of it; 0: whole.
+    Bytes share_memory;         // So much of its memory; 0: whole.
+    std::string profile;        // A partition of this profile id ("1g.10gb"); "" = no partition.
     friend bool operator==(const DeviceAsk&, const DeviceAsk&) = default;
 };
 
@@ -62,7 +66,7 @@ struct Mount {
 struct Role {
     std::string name;
     std::int64_t nodes = 1;
-    std::int64_t nodes_max = 1;      // > nodes: elastic (not accepted before it works).
+    std::int64_t nodes_max = 1;      // > nodes: elastic. Of the first role only.
     std::vector<DeviceAsk> devices;  // Alternatives in order of preference; empty: none.
     MilliCpu cpus;  // Per node; 0: the default (1 CPU a node, or its share by devices).
     Bytes memory;   // Per node; 0: no limit asked for.
@@ -114,6 +118,17 @@ struct Checkpoint {
     friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
+/// Where a gang's nodes must, or should, stand. Level names are the site's; "node" and, inside
+/// nodes, "link" (one link group) and "numa" (one NUMA node) are always known.
+struct TopologyAsk {
+    std::string required;         // "" = anywhere.
+    std::string preferred;        // "" = as near as it goes.
+    std::int64_t slice = 0;       // Nodes in each slice; 0: no slices. Divides the gang's nodes.
+    std::string slice_required;   // The level that holds each slice whole.
+    std::int64_t spares = 0;      // Nodes kept beside the gang, to take a failed one's place.
+    friend bool operator==(const TopologyAsk&, const TopologyAsk&) = default;
+};
+
 /// One axis of a sweep; the last axis varies fastest.
 struct SweepAxis {
     std::string name;  // Also the environment variable.
@@ -154,6 +169,10 @@ struct JobSpec {
     Array array;
     bool exclusive = false;                  // Whole nodes.
     bool hold = false;                       // Submitted held.
+    TopologyAsk topology;
+    bool mixed_kinds = false;  // A gang's nodes may differ in their kind of device.
+    bool preemptible = true;   // False: asks not to be; only where its queue is not preemptible.
+    bool share_unenforced = false;  // Takes part of a device though nothing enforces its part.
     bool pty = false;                        // `run --pty`: one terminal on rank 0.
     std::vector<ConstraintTerm> constraint;  // All must hold.
     friend bool operator==(const JobSpec&, const JobSpec&) = default;

@@ -13,6 +13,13 @@
 
 namespace muster::model {
 
+/// CPUs of one NUMA node, as Linux lists them: "0-15,32-47".
+struct NumaNode {
+    int id = 0;
+    std::string cpus;
+    friend bool operator==(const NumaNode&, const NumaNode&) = default;
+};
+
 /// What an agent says of its node. Facts, not state: who uses what is the controller's to know.
 struct NodeFacts {
     std::string name;                    // Bound to the agent's certificate.
@@ -26,6 +33,7 @@ struct NodeFacts {
     std::vector<Device> devices;  // In id order.
     std::vector<std::pair<std::string, std::string>>
         labels;                    // Sorted by key. "leaf" names the switch.
+    std::vector<NumaNode> numa;  // In id order; empty: unknown.
     std::string runtime;           // "crun 1.8.1", "runc 1.1.5"; "" = no containers.
     bool limits_enforced = false;  // Cgroups could be made.
     bool disk_enforced = false;

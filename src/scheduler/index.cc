@@ -143,6 +143,9 @@ struct Apply {
         ++state.freed;
     }
 
+    template <class Other>
+    void operator()(const Other&) {}
+
 private:
     void remove(std::map<JobId, Queued>::iterator at) {
         const JobQueued& ask = at->second.ask;

@@ -4,13 +4,16 @@
 namespace muster::scheduler {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;  // 1: without sharing, elasticity and topology.
 
 void put(Writer& out, const model::DeviceAsk& ask) {
     out.text(ask.kind);
     out.signed_number(ask.count);
     out.signed_number(ask.memory_min.value);
     out.text(ask.vendor);
+    out.signed_number(ask.fraction);
+    out.signed_number(ask.share_memory.value);
+    out.text(ask.profile);
 }
 void put(Writer& out, const GroupAsk& group) {
     out.signed_number(group.nodes);
@@ -19,6 +22,36 @@ void put(Writer& out, const GroupAsk& group) {
     out.signed_number(group.cpus.value);
     out.signed_number(group.memory.value);
     out.signed_number(group.disk.value);
+    out.signed_number(group.nodes_max);
+}
+void put(Writer& out, const model::TopologyAsk& ask) {
+    out.text(ask.required);
+    out.text(ask.preferred);
+    out.signed_number(ask.slice);
+    out.text(ask.slice_required);
+    out.signed_number(ask.spares);
+}
+
+model::DeviceAsk device_ask(Reader& in, std::uint64_t version) {
+    model::DeviceAsk ask;
+    ask.kind = in.text();
+    ask.count = in.signed_number();
+    ask.memory_min.value = in.signed_number();
+    ask.vendor = in.text();
+    if (version < 2) return ask;
+    ask.fraction = in.signed_number();
+    ask.share_memory.value = in.signed_number();
+    ask.profile = in.text();
+    return ask;
+}
+model::TopologyAsk topology_ask(Reader& in) {
+    model::TopologyAsk ask;
+    ask.required = in.text();
+    ask.preferred = in.text();
+    ask.slice = in.signed_number();
+    ask.slice_required = in.text();
+    ask.spares = in.signed_number();
+    return ask;
 }
 
 }  // namespace
@@ -37,6 +70,10 @@ std::string encode(const Shape& shape) {
         for (const std::string& value : term.values) out.text(value);
     }
     out.flag(shape.exclusive);
+    put(out, shape.topology);
+    out.flag(shape.mixed_kinds);
+    out.flag(shape.preemptible);
+    out.flag(shape.share_unenforced);
     out.signed_number(shape.time.ms);
     out.signed_number(shape.expected_time.ms);
     return std::move(out).bytes();
@@ -44,22 +81,19 @@ std::string encode(const Shape& shape) {
 
 std::optional<Shape> decode_shape(std::string_view bytes) {
     Reader in(bytes);
-    if (in.number() != kVersion) return std::nullopt;
+    const std::uint64_t version = in.number();
+    if (version < 1 || version > kVersion) return std::nullopt;
     Shape shape;
     shape.queue.value = in.number();
     for (std::size_t n = in.count(); n > 0 && in.ok(); --n) {
         GroupAsk& group = shape.groups.emplace_back();
         group.nodes = in.signed_number();
-        for (std::size_t asks = in.count(); asks > 0 && in.ok(); --asks) {
-            model::DeviceAsk& ask = group.devices.emplace_back();
-            ask.kind = in.text();
-            ask.count = in.signed_number();
-            ask.memory_min.value = in.signed_number();
-            ask.vendor = in.text();
-        }
+        for (std::size_t asks = in.count(); asks > 0 && in.ok(); --asks)
+            group.devices.push_back(device_ask(in, version));
         group.cpus.value = in.signed_number();
         group.memory.value = in.signed_number();
         group.disk.value = in.signed_number();
+        if (version >= 2) group.nodes_max = in.signed_number();
     }
     for (std::size_t n = in.count(); n > 0 && in.ok(); --n) {
         model::ConstraintTerm& term = shape.constraint.emplace_back();
@@ -71,6 +105,12 @@ std::optional<Shape> decode_shape(std::string_view bytes) {
             term.values.emplace_back(in.text());
     }
     shape.exclusive = in.flag();
+    if (version >= 2) {
+        shape.topology = topology_ask(in);
+        shape.mixed_kinds = in.flag();
+        shape.preemptible = in.flag();
+        shape.share_unenforced = in.flag();
+    }
     shape.time.ms = in.signed_number();
     shape.expected_time.ms = in.signed_number();
     if (!in.ok() || !in.at_end()) return std::nullopt;
