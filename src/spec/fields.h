@@ -18,13 +18,19 @@ enum class Type {
     Name,
     Command,
     Integer,
+    Nodes,
     Switch,  // true or false; its flag takes no value.
+    Truth,   // true or false; its flag takes one of them.
     Duration,
     Bytes,
     Cpus,
     Moment,
     Path,
     Gpus,
+    Fraction,
+    Kinds,
+    Topology,
+    Slice,
     Texts,      // A map of texts.
     Variables,  // A map of texts whose keys are variables' names.
     Mounts,

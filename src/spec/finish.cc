@@ -44,6 +44,10 @@ std::string clean(std::string_view word) {
     return out;
 }
 
+bool several_nodes(const model::JobSpec& spec) {
+    return spec.nodes() > 1 || spec.roles[0].nodes_max > 1;
+}
+
 bool is_assignment(std::string_view word) {
     const std::size_t equals = word.find('=');
     return equals != std::string_view::npos && is_variable_name(word.substr(0, equals));
@@ -82,7 +86,9 @@ void Normaliser::fail_whole(int number, std::string message) {
 
 void Normaliser::finish() {
     finish_roles();
+    check_elastic();
     finish_launch();
+    check_topology();
     check_times();
     check_names();
     check_array();
@@ -97,7 +103,8 @@ void Normaliser::finish_roles() {
                    "run is missing: the command to run, as in \"run: python train.py\"");
     if (spec.roles.empty()) spec.roles.push_back(job_role);
     std::int64_t nodes = 0;
-    for (const model::Role& each : spec.roles) nodes += each.nodes;  // 64 roles of 2^20 at most.
+    for (const model::Role& each : spec.roles)
+        nodes += each.nodes_max;  // 64 roles of 2^20 at most.
     if (nodes > model::kNodesMax)
         if (const Value* roles = given("roles")) {
             const Within within(*this, "roles");
@@ -106,10 +113,62 @@ void Normaliser::finish_roles() {
         }
 }
 
+/// The planner grows and shrinks one group of nodes: the first.
+void Normaliser::check_elastic() {
+    for (std::size_t i = 1; i < spec.roles.size(); ++i) {
+        const model::Role& each = spec.roles[i];
+        if (each.nodes_max == each.nodes) continue;
+        const Within roles(*this, "roles");
+        const Within role_name(*this, each.name);
+        const Within nodes(*this, "nodes");
+        fail(*written_nodes(each.name), errors::kJobFieldsConflict,
+             std::to_string(each.nodes) + ".." + std::to_string(each.nodes_max) +
+                 ": only the first role, " + spec.roles[0].name +
+                 ", may be elastic; give one number");
+    }
+}
+
+/// The role's own nodes, or the job's that it inherits.
+const Value* Normaliser::written_nodes(std::string_view role_name) const {
+    for (const Entry& each : given("roles")->entries) {
+        if (each.key != role_name) continue;
+        for (const Entry& entry : each.value.entries)
+            if (entry.key == "nodes") return &entry.value;
+    }
+    return given("nodes");
+}
+
+void Normaliser::check_topology() {
+    const Value* topology = given("topology");
+    if (topology == nullptr) return;
+    const model::TopologyAsk& wanted = spec.topology;
+    const std::int64_t least = spec.nodes();
+    const std::int64_t most = least + spec.roles[0].nodes_max - spec.roles[0].nodes;
+    const Within within(*this, "topology");
+    if (wanted.required == "node" && most > 1)
+        fail(*topology, errors::kJobFieldsConflict,
+             "required node: " + std::to_string(most) + " nodes cannot be inside one");
+    if (wanted.slice_required == "node" && wanted.slice > 1)
+        fail(
+            *topology, errors::kJobFieldsConflict,
+            "slice.required node: " + std::to_string(wanted.slice) + " nodes cannot be inside one");
+    for (const std::int64_t nodes : {least, most})
+        if (wanted.slice > 0 && nodes % wanted.slice != 0) {
+            fail(*topology, errors::kJobFieldsConflict,
+                 "slice.size " + std::to_string(wanted.slice) + " does not divide the job's " +
+                     std::to_string(nodes) + " nodes");
+            break;
+        }
+    if (wanted.spares > least)
+        fail(*topology, errors::kJobFieldsConflict,
+             "spares " + std::to_string(wanted.spares) + ": more than the job's " +
+                 std::to_string(least) + (least == 1 ? " node" : " nodes"));
+}
+
 void Normaliser::finish_launch() {
     const Value* launch = given("launch");
     if (launch == nullptr) {
-        if (spec.nodes() > 1) spec.launch = model::Launch::Torchrun;
+        if (several_nodes(spec)) spec.launch = model::Launch::Torchrun;
         return;
     }
     const bool devices = std::any_of(spec.roles.begin(), spec.roles.end(),
@@ -118,7 +177,7 @@ void Normaliser::finish_launch() {
     if (spec.launch == model::Launch::PerGpu && !devices)
         fail(*launch, errors::kJobFieldsConflict,
              launch->text + ": needs gpus: there is no device to run on");
-    if (spec.launch == model::Launch::Mpi && spec.nodes() > 1)
+    if (spec.launch == model::Launch::Mpi && several_nodes(spec))
         fail(*launch, errors::kJobUnsupported,
              "mpi: not supported by this version on more than one node; use per-node, and start "
              "mpirun's daemons yourself");

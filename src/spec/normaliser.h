@@ -117,6 +117,9 @@ private:
     void finish();
     void finish_roles();
     void finish_launch();
+    void check_elastic();
+    const Value* written_nodes(std::string_view role_name) const;
+    void check_topology();
     void check_times();
     void check_names();
     void check_array();
@@ -151,6 +154,7 @@ void read_mounts(Normaliser& n, const Value& v);
 void read_secrets(Normaliser& n, const Value& v);
 void read_exclusive(Normaliser& n, const Value& v);
 void read_hold(Normaliser& n, const Value& v);
+void read_preemptible(Normaliser& n, const Value& v);
 void read_pty(Normaliser& n, const Value& v);
 // read_resources.cc
 void read_nodes(Normaliser& n, const Value& v);
@@ -159,6 +163,11 @@ void read_gpu_kind(Normaliser& n, const Value& v);
 void read_gpu_count(Normaliser& n, const Value& v);
 void read_gpu_memory(Normaliser& n, const Value& v);
 void read_gpu_vendor(Normaliser& n, const Value& v);
+void read_gpu_fraction(Normaliser& n, const Value& v);
+void read_gpu_share(Normaliser& n, const Value& v);
+void read_gpu_profile(Normaliser& n, const Value& v);
+void read_kinds(Normaliser& n, const Value& v);
+void read_share_unenforced(Normaliser& n, const Value& v);
 void read_cpus(Normaliser& n, const Value& v);
 void read_memory(Normaliser& n, const Value& v);
 void read_disk(Normaliser& n, const Value& v);
@@ -166,6 +175,14 @@ void read_shm(Normaliser& n, const Value& v);
 void read_roles(Normaliser& n, const Value& v);  // After every other field.
 // read_constraint.cc
 void read_constraint(Normaliser& n, const Value& v);
+// read_topology.cc
+void read_topology(Normaliser& n, const Value& v);
+void read_topology_required(Normaliser& n, const Value& v);
+void read_topology_preferred(Normaliser& n, const Value& v);
+void read_topology_slice(Normaliser& n, const Value& v);
+void read_topology_spares(Normaliser& n, const Value& v);
+void read_slice_size(Normaliser& n, const Value& v);
+void read_slice_required(Normaliser& n, const Value& v);
 // read_rules.cc
 void read_launch(Normaliser& n, const Value& v);
 void read_restart(Normaliser& n, const Value& v);

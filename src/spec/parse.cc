@@ -108,7 +108,7 @@ bool is_list(Type type) {
 /// A field that may be written as a map or list takes a flag's text that begins like one as YAML.
 bool takes_yaml(Type type) {
     return is_map(type) || is_list(type) || type == Type::Restart || type == Type::Checkpoint ||
-           type == Type::Gpus;
+           type == Type::Gpus || type == Type::Topology;
 }
 
 class FlagMerger {

@@ -112,13 +112,9 @@ TEST(Parse, GpusInAllForms) {
         {"h100:-1", "!gpus: h100:-1: the number of devices per node must be in 1..1024"},
         {"9223372036854775808",
          "!gpus: 9223372036854775808: the number of devices per node must be in 1..1024"},
-        {"0.5",
-         "!gpus: 0.5: a share of a device is not supported by this version of Muster; ask "
-         "for whole devices"},
         {"h100:1/2",
-         "!gpus: h100:1/2: a share of a device is not supported by this version of "
-         "Muster; ask for whole devices"},
-        {"{fraction: 0.5}", "!gpus.fraction: not supported by this version of Muster"},
+         "!gpus: h100:1/2: the number of devices per node must be in 1..1024; part of one "
+         "device is a number in 0.001..0.999"},
         {"[]", "!gpus: an empty list; write none for no devices"},
         {"[h100:8, none]", "!gpus[1]: none cannot be an alternative to devices"},
         {"[h100:8, H100:8]", "!gpus[1]: the same alternative twice"},
@@ -132,7 +128,9 @@ TEST(Parse, GpusInAllForms) {
          "!gpus.memory: 8XB: not a size; write a number with K, M, G, T or P "
          "(64GB, 1.5T)"},
         {"{kid: h100}", "!gpus.kid: unknown key; did you mean kind?"},
-        {"{h100: 8}", "!gpus.h100: unknown key; known here: kind, count, memory, vendor"},
+        {"{h100: 8}",
+         "!gpus.h100: unknown key; known here: kind, count, memory, vendor, "
+         "fraction, share, profile"},
     };
     for (const Row& row : rows) {
         const std::string text = "run: x\ngpus: " + std::string(row.text);
@@ -369,10 +367,6 @@ TEST(Parse, Roles) {
          "lower-case letters, digits and -\n"},
         {"run: x\nnodes: 1048576\nroles: {a: {}, b: {}}",
          "j:3:8: error: roles: 2097152 nodes in all, over the limit of 1048576\n"},
-        {"run: x\nroles: {a: {nodes: 2..4}}",
-         "j:2:20: error: roles.a.nodes: 2..4: a range of nodes (an elastic job) is not supported "
-         "by "
-         "this version of Muster; give one number\n"},
         {"run: x\nroles: [a]",
          "j:2:8: error: roles: a map expected, as in {worker: {nodes: 4, gpus: 8}, ps: {nodes: "
          "1}}\n"},
@@ -464,14 +458,14 @@ TEST(Parse, TextsAndPaths) {
 
 TEST(Parse, AllProblemsAtOnceInTheOrderOfTheFile) {
     EXPECT_EQ(
-        ask("memry: 4GB\ntopology: leaf\npriority: 200\ngpus: 0.5\nnodes: 4..8\naccelerators: 2"),
+        ask("memry: 4GB\nservice: {}\npriority: 200\ngpus: 1.5\nnodes: 8..4\naccelerators: 2"),
         "j:1:1: error: memry: unknown key; did you mean memory?\n"
-        "j:2:1: error: topology: not supported by this version of Muster\n"
+        "j:2:1: error: service: not supported by this version of Muster\n"
         "j:3:11: error: priority: 200: must be a whole number in 0..100\n"
-        "j:4:7: error: gpus: 0.5: a share of a device is not supported by this version of "
-        "Muster; ask for whole devices\n"
-        "j:5:8: error: nodes: 4..8: a range of nodes (an elastic job) is not supported by this "
-        "version of Muster; give one number\n"
+        "j:4:7: error: gpus: 1.5: the number of devices per node must be in 1..1024; part of one "
+        "device is a number in 0.001..0.999\n"
+        "j:5:8: error: nodes: 8..4: must be MIN..MAX, rising and within 1..1048576 (4..16); a job "
+        "that is not elastic has one number\n"
         "j:6:1: error: accelerators: unknown key; did you mean gpus?\n"
         "j: error: run is missing: the command to run, as in \"run: python train.py\"\n");
 }
@@ -551,8 +545,8 @@ TEST(Parse, ProblemsHaveNumbers) {
         {"run: \xff", errors::kJobNotText},
         {"run: x\nrun: y", errors::kJobFieldsConflict},
         {"run: x\narray: 2\nsweep: {a: 1}", errors::kJobFieldsConflict},
-        {"run: x\nnodes: 2..4", errors::kJobUnsupported},
-        {"run: x\ngpus: 0.5", errors::kJobUnsupported},
+        {"run: x\nnodes: 4..2", errors::kJobOutOfRange},
+        {"run: x\ntopology: node\nnodes: 2", errors::kJobFieldsConflict},
         {"run: x\nservice: {}", errors::kJobUnsupported},
         {"#!/bin/sh\nx", errors::kJobUnsupported},
         {"run: x\nnods: 1\ntme: 1", errors::kJobInvalid},

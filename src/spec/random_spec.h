@@ -43,6 +43,10 @@ public:
         rules(s);
         series(s);
         s.exclusive = half();
+        s.mixed_kinds = half();
+        s.share_unenforced = half();
+        s.preemptible = half();
+        topology(s);
         s.hold = half();
         s.pty = s.array.count == 0 && half();
         constraint(s);
@@ -111,6 +115,11 @@ private:
             model::DeviceAsk& ask = out.emplace_back();
             ask.kind = kind;
             ask.count = random_.between(1, model::kGpusPerNodeMax);
+            const std::uint64_t part = random_.below(6);
+            if (part < 3) ask.count = 1;
+            if (part == 0) ask.fraction = random_.between(1, 999);
+            if (part == 1) ask.share_memory = size(kBytesMax);
+            if (part == 2) ask.profile = pick({"1g.10gb", "7", "null", "1g.10gb+me"});
             if (half()) ask.memory_min = size(kBytesMax);
             if (half()) ask.vendor = pick({"nvidia", "0", "on"});
         }
@@ -138,6 +147,18 @@ private:
             s.roles.back().env = variables({"R", "S"});
         }
         if (s.roles.empty()) s.roles.push_back(role(""));
+        if (half()) s.roles[0].nodes_max += random_.between(1, 1000);
+    }
+    void topology(model::JobSpec& s) {
+        model::TopologyAsk& ask = s.topology;
+        if (half()) ask.required = pick({"leaf", "null", "on", "7", "a.b/c_d-e"});
+        if (half()) ask.preferred = pick({"nvlink", "node", "0"});
+        if (half()) ask.spares = random_.between(0, s.nodes());
+        if (half()) return;
+        const std::int64_t least = s.nodes(), extra = s.roles[0].nodes_max - s.roles[0].nodes;
+        ask.slice = random_.between(1, 8);
+        while (least % ask.slice != 0 || extra % ask.slice != 0) --ask.slice;
+        ask.slice_required = pick({"nvlink", "1", "link"});
     }
     void times(model::JobSpec& s) {
         if (half()) s.time = between(1, kDurationMax.ms / 1000);
@@ -150,7 +171,8 @@ private:
         const bool any = std::any_of(s.roles.begin(), s.roles.end(),
                                      [](const model::Role& r) { return !r.devices.empty(); });
         if (s.launch == model::Launch::PerGpu && !any) s.launch = model::Launch::PerNode;
-        if (s.launch == model::Launch::Mpi && s.nodes() > 1) s.launch = model::Launch::Torchrun;
+        if (s.launch == model::Launch::Mpi && s.nodes() + s.roles[0].nodes_max > 2)
+            s.launch = model::Launch::Torchrun;
     }
     void rules(model::JobSpec& s) {
         if (half()) s.restart.max = random_.between(-1, model::kRestartsMax);

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::size_t kAlternativesMax = 16;
 constexpr std::size_t kRolesMax = 64;
-constexpr std::string_view kNoShares =
-    "a share of a device is not supported by this version of Muster; ask for whole devices";
+constexpr std::string_view kFractions = "0.001..0.999";
 
 /// "80GB", but neither "8" nor "910b" (a model's name).
 bool is_memory(std::string_view text) {
@@ -38,16 +37,25 @@ std::optional<std::int64_t> device_count(Normaliser& n, const Value& v, std::str
     const std::string limit = "1.." + std::to_string(model::kGpusPerNodeMax);
     const auto count = parse_integer(written, 1, model::kGpusPerNodeMax);
     if (count) return *count;
-    const bool share = written.find_first_not_of("0123456789./") == std::string_view::npos &&
-                       written.find_first_of("./") != std::string_view::npos;
+    const bool part = written.find_first_not_of("0123456789./") == std::string_view::npos &&
+                      written.find_first_of("./") != std::string_view::npos;
     n.fail(v,
-           share ? shorten(whole) + ": " + std::string(kNoShares)
-                 : shorten(whole) + ": the number of devices per node must be in " + limit,
-           {.limit = limit, .number = share ? errors::kJobUnsupported : errors::kJobOutOfRange});
+           shorten(whole) + ": the number of devices per node must be in " + limit +
+               (part ? "; part of one device is a number in " + std::string(kFractions) : ""),
+           {.limit = limit});
     return std::nullopt;
 }
 
-/// "8", "h100", "h100:8", "80GB:1", "h100:80GB:8".
+/// Thousandths of "0.5", "0.125". Nothing: it is not of this form, or none or all of a device.
+std::optional<std::int64_t> parse_fraction(std::string_view text) {
+    if (text.substr(0, 2) != "0." || text.size() < 3 || text.size() > 5) return std::nullopt;
+    std::string digits(text.substr(2));
+    digits.resize(3, '0');
+    const auto parsed = parse_integer(digits, 1, 999);
+    return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+/// "8", "h100", "h100:8", "80GB:1", "h100:80GB:8", "0.5", "h100:0.5".
 std::optional<model::DeviceAsk> device_ask(Normaliser& n, const Value& v, std::string_view text) {
     model::DeviceAsk ask;
     auto parts = split(text, ':');
@@ -58,9 +66,13 @@ std::optional<model::DeviceAsk> device_ask(Normaliser& n, const Value& v, std::s
                           last.find_first_not_of("0123456789./") == std::string_view::npos);
     if (counts || !alone) {
         if (counts || !is_memory(last)) {
-            const auto count = device_count(n, v, last, text);
-            if (!count) return std::nullopt;
-            ask.count = *count;
+            if (const auto fraction = parse_fraction(last)) {
+                ask.fraction = *fraction;
+            } else {
+                const auto count = device_count(n, v, last, text);
+                if (!count) return std::nullopt;
+                ask.count = *count;
+            }
             parts.pop_back();
         }
     }
@@ -76,6 +88,7 @@ std::optional<model::DeviceAsk> device_ask(Normaliser& n, const Value& v, std::s
     if (parts.empty()) return ask;
     ask.kind = device_word(n, v, trim(parts[0]), "kind of device");
     if (ask.kind.empty()) return std::nullopt;
+    if (ask.kind == "any") ask.kind.clear();
     if (ask.kind == "none") {
         n.fail(v, "none cannot be an alternative to devices");
         return std::nullopt;
@@ -93,12 +106,28 @@ void add_ask(Normaliser& n, const Value& v, const model::DeviceAsk& ask) {
     devices.push_back(ask);
 }
 
+/// Part of a device is told in one way, and of one device.
+void check_part(Normaliser& n, const Value& map, const model::DeviceAsk& ask) {
+    std::vector<std::string> ways;
+    if (ask.fraction != 0) ways.emplace_back("fraction");
+    if (ask.share_memory.value != 0) ways.emplace_back("share");
+    if (!ask.profile.empty()) ways.emplace_back("profile");
+    if (ways.size() > 1)
+        n.fail(map, errors::kJobFieldsConflict,
+               join(ways, " and ") + ": each is part of a device; give one of them");
+    if (!ways.empty() && ask.count > 1)
+        n.fail(map, errors::kJobFieldsConflict,
+               "count " + std::to_string(ask.count) + " with " + ways[0] +
+                   ": part of a device is of one device; take count away");
+}
+
 void read_one_gpus(Normaliser& n, const Value& v) {
     if (v.kind == Value::Kind::Map) {
         model::DeviceAsk ask;
         n.ask = &ask;
         n.read_parts(v, find_field(job_fields(), "gpus")->parts);
         n.ask = nullptr;
+        check_part(n, v, ask);
         return add_ask(n, v, ask);
     }
     const auto written = n.scalar(v);
@@ -110,13 +139,23 @@ void read_one_gpus(Normaliser& n, const Value& v) {
 }  // namespace
 
 void read_nodes(Normaliser& n, const Value& v) {
-    if (v.kind == Value::Kind::Scalar && v.text.find("..") != std::string::npos)
-        return n.fail(v, errors::kJobUnsupported,
-                      shorten(v.text) +
-                          ": a range of nodes (an elastic job) is not supported by this version "
-                          "of Muster; give one number");
-    if (const auto nodes = n.integer(v, 1, model::kNodesMax))
-        n.role->nodes = n.role->nodes_max = *nodes;
+    const std::size_t dots = v.kind == Value::Kind::Scalar ? v.text.find("..") : std::string::npos;
+    if (dots == std::string::npos) {
+        if (const auto nodes = n.integer(v, 1, model::kNodesMax))
+            n.role->nodes = n.role->nodes_max = *nodes;
+        return;
+    }
+    const auto least = parse_integer(v.text.substr(0, dots), 1, model::kNodesMax);
+    const auto most = parse_integer(v.text.substr(dots + 2), 1, model::kNodesMax);
+    if (!least || !most || *least >= *most) {
+        const std::string limit = "1.." + std::to_string(model::kNodesMax);
+        return n.fail(v,
+                      shorten(v.text) + ": must be MIN..MAX, rising and within " + limit +
+                          " (4..16); a job that is not elastic has one number",
+                      {.limit = limit});
+    }
+    n.role->nodes = *least;
+    n.role->nodes_max = *most;
 }
 
 void read_gpus(Normaliser& n, const Value& v) {
@@ -132,8 +171,10 @@ void read_gpus(Normaliser& n, const Value& v) {
     }
 }
 void read_gpu_kind(Normaliser& n, const Value& v) {
-    if (const auto written = n.scalar(v))
-        n.ask->kind = device_word(n, v, *written, "kind of device");
+    const auto written = n.scalar(v);
+    if (!written) return;
+    n.ask->kind = device_word(n, v, *written, "kind of device");
+    if (n.ask->kind == "any") n.ask->kind.clear();
 }
 void read_gpu_count(Normaliser& n, const Value& v) {
     const auto written = n.scalar(v);
@@ -148,10 +189,37 @@ void read_gpu_memory(Normaliser& n, const Value& v) {
     if (const auto memory = n.bytes(least, kBytesMax)) n.ask->memory_min = *memory;
 }
 void read_gpu_vendor(Normaliser& n, const Value& v) {
-    if (const auto written = n.scalar(v)) n.ask->vendor = device_word(n, v, *written, "vendor");
+    const auto written = n.scalar(v);
+    if (!written) return;
+    n.ask->vendor = device_word(n, v, *written, "vendor");
+    if (n.ask->vendor == "any") n.ask->vendor.clear();
 }
 void read_gpu_fraction(Normaliser& n, const Value& v) {
-    n.fail(v, std::string(kNoShares));
+    const auto written = n.scalar(v);
+    if (!written) return;
+    if (const auto fraction = parse_fraction(*written))
+        n.ask->fraction = *fraction;
+    else
+        n.fail(v, shorten(*written) + ": must be in " + std::string(kFractions),
+               {.limit = std::string(kFractions)});
+}
+void read_gpu_share(Normaliser& n, const Value& v) {
+    if (const auto size = n.bytes(v, kBytesMax)) n.ask->share_memory = *size;
+}
+void read_gpu_profile(Normaliser& n, const Value& v) {
+    if (const auto written = n.scalar(v))
+        n.ask->profile = device_word(n, v, *written, "profile of a partition");
+}
+void read_kinds(Normaliser& n, const Value& v) {
+    const auto written = n.scalar(v);
+    if (!written) return;
+    if (*written == "one" || *written == "mixed")
+        n.spec.mixed_kinds = *written == "mixed";
+    else
+        n.fail(v, shorten(*written) + ": must be one or mixed", {.limit = "one, mixed"});
+}
+void read_share_unenforced(Normaliser& n, const Value& v) {
+    if (const auto value = n.flag(v)) n.spec.share_unenforced = *value;
 }
 
 void read_cpus(Normaliser& n, const Value& v) {

@@ -188,6 +188,9 @@ void read_secrets(Normaliser& n, const Value& v) {
 void read_exclusive(Normaliser& n, const Value& v) {
     if (const auto on = n.flag(v)) n.spec.exclusive = *on;
 }
+void read_preemptible(Normaliser& n, const Value& v) {
+    if (const auto value = n.flag(v)) n.spec.preemptible = *value;
+}
 void read_hold(Normaliser& n, const Value& v) {
     if (const auto on = n.flag(v)) n.spec.hold = *on;
 }

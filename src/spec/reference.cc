@@ -16,7 +16,15 @@ std::string_view schema_of(Type type) {
         case Type::Name: return R"("type":["string","number","boolean"])";
         case Type::Command: return R"("type":"string","minLength":1)";
         case Type::Integer: return R"("type":["integer","string"])";
-        case Type::Switch: return R"("type":"boolean")";
+        case Type::Nodes:
+            return R"("type":["integer","string"],"examples":[4,"4..16"])";
+        case Type::Switch:
+        case Type::Truth: return R"("type":"boolean")";
+        case Type::Fraction: return R"("type":["number","string"])";
+        case Type::Kinds: return R"("enum":["one","mixed"])";
+        case Type::Topology:
+            return R"("anyOf":[{"type":"string"},{"$ref":"#/$defs/topology"}])";
+        case Type::Slice: return R"("$ref":"#/$defs/slice")";
         case Type::Duration:
             return R"("type":["string","integer"],"examples":["90m","2d","1h30m","none"])";
         case Type::Bytes:
@@ -77,7 +85,13 @@ std::string_view type_name(Type type) {
         case Type::Name: return "text";
         case Type::Command: return "shell command";
         case Type::Integer: return "whole number";
-        case Type::Switch: return "true or false";
+        case Type::Nodes: return "whole number, or a range";
+        case Type::Switch:
+        case Type::Truth: return "true or false";
+        case Type::Fraction: return "number below 1";
+        case Type::Kinds: return "one word";
+        case Type::Topology: return "word, or a map";
+        case Type::Slice: return "map";
         case Type::Duration: return "duration";
         case Type::Bytes: return "size";
         case Type::Cpus: return "number of CPUs";
@@ -138,6 +152,8 @@ std::string definitions() {
         if (field.parts.empty()) continue;
         if (field.type != Type::Gpus) {
             out += ",\n" + object(field.name, field.parts, false);
+            for (const Field& part : field.parts)
+                if (!part.parts.empty()) out += ",\n" + object(part.name, part.parts, false);
             continue;
         }
         out += ",\n" + object("gpus_map", field.parts, false);
@@ -277,7 +293,7 @@ std::string job_reference() {
     std::vector<std::string> later;
     for (const OtherName& other : other_names())
         if (other.instead.empty()) later.push_back(code(other.name));
-    return out + join(later, ", ") + ", ranges of `nodes`, and shares of a device.\n";
+    return out + join(later, ", ") + ".\n";
 }
 
 }  // namespace muster::spec

@@ -95,6 +95,8 @@ public:
         }
         const bool plain = spec_.roles.size() == 1 && spec_.roles[0].name.empty();
         if (plain) write_resources(spec_.roles[0]);
+        if (spec_.mixed_kinds) word("kinds", "mixed");
+        if (spec_.share_unenforced) number("share_unenforced", "true");
         write_times();
         if (!spec_.image.empty()) text("image", spec_.image);
         if (!spec_.workdir.empty()) text("workdir", spec_.workdir);
@@ -102,8 +104,9 @@ public:
         if (!spec_.setup.empty()) text("setup", spec_.setup);
         if (plain) text("run", spec_.roles[0].run);
         write_mounts();
+        const bool several = spec_.nodes() > 1 || spec_.roles[0].nodes_max > 1;
         const model::Launch usual_launch =
-            spec_.nodes() > 1 ? model::Launch::Torchrun : model::Launch::PerNode;
+            several ? model::Launch::Torchrun : model::Launch::PerNode;
         if (spec_.launch != usual_launch) word("launch", name_of(spec_.launch));
         write_restart();
         write_log_rules();
@@ -111,6 +114,8 @@ public:
         write_series();
         if (spec_.exclusive) number("exclusive", "true");
         write_constraint();
+        write_topology();
+        if (!spec_.preemptible) number("preemptible", "false");
         if (spec_.hold) number("hold", "true");
         if (spec_.pty) number("pty", "true");
         if (!plain) write_roles();
@@ -142,19 +147,30 @@ private:
     }
 
     void write_ask(const model::DeviceAsk& ask) {
-        if (ask.vendor.empty() && ask.memory_min.value == 0)
+        if (ask.vendor.empty() && ask.memory_min.value == 0 && ask.share_memory.value == 0 &&
+            ask.profile.empty() && ask.fraction == 0)
             return out_.plain(ask.kind.empty() ? std::to_string(ask.count)
                                                : ask.kind + ":" + std::to_string(ask.count),
                               ask.kind.empty());
         out_.map(true);
         if (!ask.kind.empty()) text("kind", ask.kind);
-        number("count", ask.count);
+        if (ask.fraction != 0)
+            number("fraction", format_cpus({ask.fraction}));  // Thousandths, too.
+        else if (ask.share_memory.value != 0)
+            word("share", exact_bytes(ask.share_memory));
+        else if (!ask.profile.empty())
+            text("profile", ask.profile);
+        else
+            number("count", ask.count);
         if (ask.memory_min.value != 0) word("memory", exact_bytes(ask.memory_min));
         if (!ask.vendor.empty()) text("vendor", ask.vendor);
         out_.end();
     }
     void write_resources(const Role& role) {
-        if (role.nodes != 1) number("nodes", role.nodes);
+        if (role.nodes_max > role.nodes)
+            word("nodes", std::to_string(role.nodes) + ".." + std::to_string(role.nodes_max));
+        else if (role.nodes != 1)
+            number("nodes", role.nodes);
         if (role.devices.size() == 1) {
             out_.key("gpus");
             write_ask(role.devices[0]);
@@ -274,6 +290,21 @@ private:
         if (spec_.constraint.empty()) return;
         begin_list("constraint");
         for (const model::ConstraintTerm& term : spec_.constraint) out_.text(term_text(term));
+        out_.end();
+    }
+    void write_topology() {
+        const model::TopologyAsk& ask = spec_.topology;
+        if (ask == usual_.topology) return;
+        begin_map("topology");
+        if (!ask.required.empty()) text("required", ask.required);
+        if (!ask.preferred.empty()) text("preferred", ask.preferred);
+        if (ask.slice != 0) {
+            begin_map("slice");
+            number("size", ask.slice);
+            text("required", ask.slice_required);
+            out_.end();
+        }
+        if (ask.spares != 0) number("spares", ask.spares);
         out_.end();
     }
     void write_roles() {

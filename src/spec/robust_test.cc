@@ -259,6 +259,8 @@ constexpr const char* kSeeds[] = {
     "roles:\n  a: &a {nodes: 2, run: x}\n  b: {<<: *a, cpus: 0.5}\nlaunch: per-node\ntime: 1-12:00:00\n",
     "run: x\nsweep: {lr: [1e-4, 3e-4], seed: 0..4:2}\nparallel: 8\nrestart: {max: 3, on: [oom, "
     "exit:9]}\n",
+    "run: x\nnodes: 4..16\ngpus: [h100:0.5, {kind: a100, profile: 1g.10gb}, {share: 10GB}]\n"
+    "topology: {required: leaf, slice: {size: 4, required: nvlink}, spares: 1}\nkinds: mixed\n",
     "run: x\narray: 0..99%8\ndepends: [12, afterany:13]\nconstraint: \"zone in (a,b), !old\"\n",
     R"({"run": "x \u00e9", "log_rules": [{"match": "a+b", "do": "fail"}], "checkpoint": {"dir": "/c"}})",
 };
