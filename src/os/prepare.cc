@@ -200,7 +200,11 @@ std::vector<std::string> command_of(const std::string& script, const std::string
         if (!word.empty()) words.emplace_back(word);
         at = end + 1;
     }
-    if (words.empty() || shell_word(words.front()) || words.front().find('=') != std::string::npos)
+    // `exec` takes programs alone, never what the shell has built in; its options are the shell's.
+    const bool exec = words.size() > 1 && words.front() == "exec" && words[1].front() != '-';
+    if (exec) words.erase(words.begin());
+    if (words.empty() || (!exec && shell_word(words.front())) ||
+        words.front().find('=') != std::string::npos)
         return {shell, "-c", script};
     return words;
 }
