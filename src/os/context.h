@@ -12,6 +12,7 @@
 #include "os/images.h"
 #include "os/oci.h"
 #include "os/runtime.h"
+#include "os/spare_folders.h"
 #include "os/supervisor_link.h"
 #include "os/user.h"
 
@@ -34,6 +35,7 @@ struct Context {
     EventLoop* loop = nullptr;
     WorkerPool* slow = nullptr;
     Spawner* spawner = nullptr;
+    SpareFolders* spares = nullptr;
     Images* images = nullptr;
     OciRuntime oci;
     /// Loop's thread only.

@@ -47,6 +47,10 @@ bool plain(char c) {
 
 Status give(int dir, const char* path, const UserFacts& user, bool root) {
     if (!root) return Ok{};
+    struct stat about {};
+    if (::fstatat(dir, path, &about, AT_SYMLINK_NOFOLLOW) == 0 && about.st_uid == user.uid &&
+        about.st_gid == user.gid)
+        return Ok{};
     if (::fchownat(dir, path, user.uid, user.gid, AT_SYMLINK_NOFOLLOW) != 0)
         return system_error("give to user " + user.name, path);
     return Ok{};

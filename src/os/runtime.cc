@@ -162,6 +162,7 @@ private:
     std::map<std::uint64_t, std::shared_ptr<Stream>> streams_;
     std::uint64_t last_stream_ = 0;
     std::optional<Spawner> spawner_;
+    std::optional<SpareFolders> spares_;
     std::optional<Images> images_;
 };
 
@@ -220,6 +221,7 @@ Status NodeRuntime::open() {
         context_.cgroups = Cgroups::probe(options.cgroup_root, group_name(options));
     }
     spawner_.emplace(options.supervisor);
+    spares_.emplace(options.state_dir + "/spare");
     images_.emplace(loop_, Images::Options{.dir = options.state_dir + "/images",
                                            .timeout = options.pull_timeout,
                                            .insecure_registries = options.insecure_registries});
@@ -236,6 +238,7 @@ Status NodeRuntime::open() {
     context_.slow = &slow_;
     context_.tell = [this](protocol::AgentMessage message) { tell(std::move(message)); };
     context_.spawner = &*spawner_;
+    context_.spares = &*spares_;
     context_.take_port = [this] { return ports_.take(); };
     loop_.after_each_round([this] { after_round(); });
     adopt_all();

@@ -85,7 +85,8 @@ void Task::set_state(TaskState state) {
 // ---- beginning --------------------------------------------------------------------------------
 
 void Task::start() {
-    if (::mkdir(folder_.c_str(), 0711) != 0 && errno != EEXIST)
+    if (!context_.spares->take(order_.user, folder_) && ::mkdir(folder_.c_str(), 0711) != 0 &&
+        errno != EEXIST)
         return refuse({.message = system_error("make folder", folder_).message});
     dir_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!dir_) return refuse({.message = system_error("open", folder_).message});
@@ -369,14 +370,17 @@ std::unique_ptr<SupervisorLink> Task::open_exec(const protocol::OpenTunnel& ask,
 void Task::clean() {
     if (!ended() || !dir_) return;
     (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
-    // From now on no agent finds a task here.
-    ::unlinkat(dir_.get(), files::kOrder, 0);
-    const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
-    const bool small =
-        ::unlinkat(dir_.get(), files::kScratch, AT_REMOVEDIR) == 0 || errno == ENOENT;
     const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
-    if (small && !has_log) {
+    const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
+    bool gone = !has_log && context_.spares->keep(order_.user, folder_, dir_.get());
+    // From now on no agent finds a task here.
+    if (!gone) ::unlinkat(dir_.get(), files::kOrder, 0);
+    if (!gone && !has_log &&
+        (::unlinkat(dir_.get(), files::kScratch, AT_REMOVEDIR) == 0 || errno == ENOENT)) {
         (void)remove_tree(AT_FDCWD, folder_.c_str());
+        gone = true;
+    }
+    if (gone) {
         // An empty file in place of the folder: it wrote nothing, which is not "no longer kept".
         const Fd nothing(::open(kept.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
         return;

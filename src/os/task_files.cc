@@ -31,6 +31,16 @@ int write_all(int fd, std::string_view bytes) {
     return 0;
 }
 
+/// In place of what an older file held. Not O_TRUNC: ext4 puts a file that was cut to nothing and
+/// written anew on the disk as it is closed.
+int write_over(int fd, std::string_view bytes) {
+    struct stat about {};
+    const auto size = static_cast<off_t>(bytes.size());
+    if (::fstat(fd, &about) != 0 || (about.st_size > size && ::ftruncate(fd, size) != 0))
+        return errno;
+    return write_all(fd, bytes);
+}
+
 }  // namespace
 
 void put_record(std::string& out, std::string_view key, std::string_view value) {
@@ -246,10 +256,10 @@ bool read_small_file(int dir, const char* path, std::string& out) {
 
 int write_small_file(int dir, const char* path, std::string_view bytes, bool sync, unsigned mode) {
     const std::string temporary = std::string(path) + ".new";
-    const int fd = ::openat(dir, temporary.c_str(),
-                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    const int fd =
+        ::openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return errno;
-    int failed = write_all(fd, bytes);
+    int failed = write_over(fd, bytes);
     if (failed == 0 && sync && ::fdatasync(fd) != 0) failed = errno;
     ::close(fd);
     if (failed == 0 && ::renameat(dir, temporary.c_str(), dir, path) != 0) failed = errno;
@@ -262,9 +272,9 @@ int write_small_file(int dir, const char* path, std::string_view bytes, bool syn
 }
 
 int write_new_file(int dir, const char* path, std::string_view bytes, unsigned mode) {
-    const int fd = ::openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+    const int fd = ::openat(dir, path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) return errno;
-    const int failed = write_all(fd, bytes);
+    const int failed = write_over(fd, bytes);
     ::close(fd);
     return failed;
 }

@@ -1,0 +1,107 @@
+#include "os/spare_folders.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/posix.h"
+#include "os/supervisor_link.h"
+#include "os/task_files.h"
+
+namespace muster::os {
+namespace {
+
+constexpr std::size_t kSparesMax = 64;
+constexpr std::int64_t kPage = 4096;
+
+std::string inside(int folder) {
+    return "/proc/self/fd/" + std::to_string(folder);
+}
+
+/// As it was made: a file that has no other name, or a folder that nothing is mounted on.
+bool untouched(int folder, const char* name, bool is_folder, const struct stat& owner) {
+    struct stat about {};
+    if (::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    return about.st_dev == owner.st_dev && about.st_uid == owner.st_uid &&
+           (is_folder ? about.st_mode == (S_IFDIR | 0700)
+                      : about.st_mode == (S_IFREG | 0600) && about.st_nlink == 1);
+}
+
+/// The next task never takes what is in this file for its own: it is not whole any more.
+bool cut(int folder, const char* name) {
+    const Fd file(::openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    struct stat about {};
+    if (!file || ::fstat(file.get(), &about) != 0 || about.st_size == 0) return false;
+    return ::ftruncate(file.get(), std::min<std::int64_t>(about.st_size, kPage) - 1) == 0;
+}
+
+bool only_ours(int folder) {
+    struct stat top {};
+    if (::fstat(folder, &top) != 0) return false;
+    for (const std::string& name : list_folder(inside(folder))) {
+        if (name == files::kRun || name == files::kScratch) continue;
+        const bool known = name == files::kOrder || name == files::kLaunch || name == files::kExit;
+        if (!known || !untouched(folder, name.c_str(), false, top)) return false;
+    }
+    return true;
+}
+
+/// What the task could write to.
+bool only_left(int folder) {
+    struct stat user {}, top {};
+    if (::fstat(folder, &top) != 0 ||
+        ::fstatat(folder, files::kRun, &user, AT_SYMLINK_NOFOLLOW) != 0 ||
+        user.st_dev != top.st_dev || !untouched(folder, files::kRun, true, user) ||
+        !untouched(folder, files::kScratch, true, user))
+        return false;
+    constexpr int kHow = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    const Fd run(::openat(folder, files::kRun, kHow)),
+        scratch(::openat(folder, files::kScratch, kHow));
+    if (!run || !scratch || !list_folder(inside(scratch.get())).empty()) return false;
+    for (const std::string& name : list_folder(inside(run.get()))) {
+        if (name == "sock" && ::unlinkat(run.get(), "sock", 0) == 0) continue;
+        const bool known = name == "hostfile" || name == "topology.json";
+        if (!known || !untouched(run.get(), name.c_str(), false, user)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+SpareFolders::SpareFolders(std::string dir) : dir_(std::move(dir)) {
+    (void)remove_tree(AT_FDCWD, dir_.c_str());
+    (void)make_folders(dir_, 0700);
+}
+
+bool SpareFolders::take(const std::string& user, const std::string& path) {
+    const auto found = std::find_if(spares_.rbegin(), spares_.rend(),
+                                    [&](const Spare& spare) { return spare.user == user; });
+    if (found == spares_.rend()) return false;
+    const std::string from = found->path;
+    spares_.erase(std::prev(found.base()));
+    if (::rename(from.c_str(), path.c_str()) == 0) return true;
+    (void)remove_tree(AT_FDCWD, from.c_str());
+    return false;
+}
+
+bool SpareFolders::keep(const std::string& user, const std::string& path, int folder) {
+    // A supervisor that is still about to leave would act on the next task's files.
+    if (!supervisor_gone(folder) || !only_ours(folder) || !only_left(folder)) return false;
+    if (!cut(folder, files::kOrder) || !cut(folder, files::kLaunch)) return false;
+    const std::string exit_again = std::string(files::kExit) + ".new";
+    if (::renameat(folder, files::kExit, folder, exit_again.c_str()) != 0) return false;
+    Spare spare{.user = user, .path = dir_ + "/" + std::to_string(++last_)};
+    if (::rename(path.c_str(), spare.path.c_str()) != 0) return false;
+    if (spares_.size() >= kSparesMax) {
+        (void)remove_tree(AT_FDCWD, spares_.front().path.c_str());
+        spares_.pop_front();
+    }
+    spares_.push_back(std::move(spare));
+    return true;
+}
+
+}  // namespace muster::os
