@@ -80,6 +80,22 @@ TEST_F(Limits, cpus_are_written_as_a_quota) {
     EXPECT_TRUE(node.log(order.key).starts_with("150000")) << node.log(order.key);
 }
 
+TEST_F(Limits, the_first_program_is_in_every_group_of_its_task) {
+    TestNode node;
+    protocol::StartTask order = make_order(5, "exec cat /proc/self/cgroup");
+    order.cpus = MilliCpu{1000};
+    order.memory = Bytes{256 << 20};
+    node->start(order);
+    EXPECT_EQ(node.wait_end(order.key).cause, Cause::Success);
+    const std::string log = node.log(order.key);
+    std::size_t inside = 0;
+    for (std::size_t at = 0; (at = log.find("/5-0-0\n", at)) != std::string::npos; ++at) ++inside;
+    // Legacy: memory, cpu and pids, and the twin for killing; else the one group that has it all.
+    const bool pure = ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    const bool twin = ::access("/sys/fs/cgroup/unified/cgroup.procs", F_OK) == 0;
+    EXPECT_EQ(inside, pure ? 1U : twin ? 4U : 3U) << log;
+}
+
 TEST_F(Limits, no_group_is_left_behind) {
     std::string group;
     TestNode node([&](RuntimeOptions& options) { group = group_name(options); });

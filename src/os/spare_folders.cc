@@ -52,7 +52,8 @@ bool only_ours(int folder) {
 
 /// What the task could write to.
 bool only_left(int folder) {
-    struct stat user {}, top {};
+    struct stat user {
+    }, top{};
     if (::fstat(folder, &top) != 0 ||
         ::fstatat(folder, files::kRun, &user, AT_SYMLINK_NOFOLLOW) != 0 ||
         user.st_dev != top.st_dev || !untouched(folder, files::kRun, true, user) ||

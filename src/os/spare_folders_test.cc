@@ -53,8 +53,8 @@ TEST_P(SpareFolder, is_kept_when_only_the_next_tasks_files_are_in_it) {
     node->start(next);
     EXPECT_EQ(node.wait_end(next.key).cause, model::Cause::Success);
     const std::string folder = node.task_folder(next.key), run = folder + "/run";
-    EXPECT_EQ(node.log(next.key), folder + "/scratch\n.:\n\n" + run +
-                                      ":\nhostfile\nsock\ntopology.json\n700\n600\n");
+    EXPECT_EQ(node.log(next.key),
+              folder + "/scratch\n.:\n\n" + run + ":\nhostfile\nsock\ntopology.json\n700\n600\n");
     EXPECT_TRUE(list_folder(spares).empty());
 }
 

@@ -6,12 +6,14 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,8 @@ class Child {
 public:
     explicit Child(const SpawnAsk& ask) : ask_(ask), launch_(ask.launch) {}
 
+    /// It was born in that group.
+    void set_born_in(const GroupLaunch* group) { born_in_ = group; }
     int error() const { return error_; }
     bool users_fault() const { return users_fault_; }
     const std::string& what() const { return what_; }
@@ -64,8 +68,10 @@ private:
     void join_groups() {
         if (ask_.as == SpawnAs::Helper) return;
         for (const GroupLaunch& group : launch_.groups_to_join) {
-            if (!group.join) continue;
-            const std::string procs = group.path + "/cgroup.procs";
+            if (!group.join || &group == born_in_) continue;
+            // "tasks" moves this thread alone, which is all there is. For "cgroup.procs" the kernel
+            // would stop every fork and exit on the machine, and wait milliseconds for that.
+            const std::string procs = group.path + (group.unified ? "/cgroup.procs" : "/tasks");
             const int fd = ::open(procs.c_str(), O_WRONLY | O_CLOEXEC);
             if (fd < 0 || ::write(fd, "0", 1) != 1)
                 fail(errno, "cannot join control group ", group.path, false);
@@ -168,11 +174,51 @@ private:
 
     const SpawnAsk& ask_;
     const Launch& launch_;
+    const GroupLaunch* born_in_ = nullptr;
     ProgramStart start_;
     int error_ = 0;
     bool users_fault_ = false;
     std::string what_, records_;
 };
+
+/// As vfork(), with the child born in the group `fd`, so that it need not be moved there. Nothing
+/// but the parent's return address may lie in this frame, which the child shares. -1: not possible.
+[[gnu::noinline]] pid_t vfork_into(Child& child, int fd) {
+    clone_args args{};
+    args.flags = CLONE_VM | CLONE_VFORK | CLONE_INTO_CGROUP;
+    args.exit_signal = SIGCHLD;
+    args.cgroup = static_cast<std::uint64_t>(fd);
+#if defined(__x86_64__)
+    long pid = SYS_clone3;
+    asm volatile("syscall" : "+a"(pid) : "D"(&args), "S"(sizeof args) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long number asm("x8") = SYS_clone3;
+    register long pid asm("x0") = reinterpret_cast<long>(&args);
+    register long size asm("x1") = sizeof args;
+    asm volatile("svc 0" : "+r"(pid) : "r"(number), "r"(size) : "memory");
+#else
+    long pid = -1;
+#endif
+    if (pid == 0) child.run();
+    return pid > 0 ? static_cast<pid_t>(pid) : -1;
+}
+
+pid_t start(Child& child, const SpawnAsk& ask) {
+    for (const GroupLaunch& group : ask.launch.groups_to_join) {
+        if (!group.unified || !group.join || ask.as == SpawnAs::Helper) continue;
+        const int fd = ::open(group.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0) break;
+        child.set_born_in(&group);
+        const pid_t pid = vfork_into(child, fd);
+        ::close(fd);
+        if (pid > 0) return pid;
+        child.set_born_in(nullptr);
+    }
+    // Not fork: half of a short task's cost would be copied page tables and their faults.
+    const pid_t pid = ::vfork();
+    if (pid == 0) child.run();
+    return pid;
+}
 
 }  // namespace
 
@@ -228,9 +274,7 @@ int ProgramStart::run(const std::vector<std::string>& words) {
 
 Spawned spawn(const SpawnAsk& ask) {
     Child child(ask);
-    // Not fork: half of a short task's cost would be copied page tables and their faults.
-    const pid_t pid = ::vfork();
-    if (pid == 0) child.run();
+    const pid_t pid = start(child, ask);
     if (pid < 0) return {.error = std::string("cannot fork: ") + std::strerror(errno)};
     if (child.error() == 0) return {.pid = pid};
     int status = 0;
