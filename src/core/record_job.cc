@@ -166,7 +166,7 @@ public:
         job.user = word(), job.queue = word();
         job.array_job = word(), job.array_element = word();
         job.state = choice(model::JobState::Cancelled);
-        job.cause = choice(model::Cause::Vanished);
+        job.cause = choice(model::Cause::Resized);
         job.priority = static_cast<std::uint8_t>(in_.number());
         job.held = in_.flag();
         job.epoch = word(), job.restarts = word(), job.faults = word();
@@ -220,7 +220,7 @@ private:
         attempt.epoch = word();
         attempt.queued = time(), attempt.started = time(), attempt.running = time();
         attempt.ended = time(), attempt.fault = time();
-        attempt.cause = choice(model::Cause::Vanished);
+        attempt.cause = choice(model::Cause::Resized);
         attempt.exit_code = static_cast<int>(in_.signed_number());
         attempt.rank = word();
         attempt.node = text();

@@ -35,6 +35,7 @@ std::string_view to_text(Cause cause) {
         case Cause::Fenced: return "fenced";
         case Cause::Peer: return "peer";
         case Cause::Vanished: return "vanished";
+        case Cause::Resized: return "resized";
     }
     return "unknown";
 }

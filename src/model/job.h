@@ -47,6 +47,7 @@ enum class Cause : std::uint8_t {
     Fenced,    // The agent stopped it itself: cut off from everyone.
     Peer,      // Another task of the gang ended first; not this one's fault.
     Vanished,  // The agent no longer has it (reboot, lost state).
+    Resized,   // Stopped to go on with more or fewer nodes.
 };
 std::string_view to_text(JobState state);  // "pending", "running", …
 std::string_view to_text(Cause cause);     // "user-error", "node-lost", …

@@ -1,5 +1,7 @@
 #include "model/job_spec.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 
 namespace muster::model {
@@ -38,6 +40,7 @@ constexpr std::uint64_t kArray = 26;
 constexpr std::uint64_t kSweep = 27;
 constexpr std::uint64_t kFlags = 28;
 constexpr std::uint64_t kConstraint = 29;
+constexpr std::uint64_t kTopology = 30;
 // Within a role; the first closes it, for roles stand in a list.
 constexpr std::uint64_t kRoleEnd = 0;
 constexpr std::uint64_t kRoleName = 1;
@@ -50,7 +53,9 @@ constexpr std::uint64_t kRoleDisk = 7;
 constexpr std::uint64_t kRoleShm = 8;
 constexpr std::uint64_t kRoleRun = 9;
 constexpr std::uint64_t kRoleEnv = 10;
-constexpr std::uint64_t kExclusive = 1, kHold = 2, kPty = 4;
+constexpr std::uint64_t kRoleParts = 11;  // Beside kRoleDevices: what is less than a device.
+constexpr std::uint64_t kExclusive = 1, kHold = 2, kPty = 4, kMixedKinds = 8, kNotPreemptible = 16,
+                        kShareUnenforced = 32, kFlagsAll = 63;
 
 // put() writes one field's content, get() reads it. The lists call those of their items, so all
 // of these are declared first.
@@ -105,6 +110,13 @@ void put(Writer& out, const DeviceAsk& ask) {
     out.signed_number(ask.memory_min.value);
     out.text(ask.vendor);
 }
+void put(Writer& out, const TopologyAsk& ask) {
+    out.text(ask.required);
+    out.text(ask.preferred);
+    out.signed_number(ask.slice);
+    out.text(ask.slice_required);
+    out.signed_number(ask.spares);
+}
 void put(Writer& out, const LogRule& rule) {
     out.text(rule.match);
     out.number(static_cast<std::uint64_t>(rule.action));
@@ -135,6 +147,20 @@ void put_changed(Writer& out, std::uint64_t tag, const T& value, const T& usual)
     put(out, value);
 }
 
+bool is_part(const DeviceAsk& ask) {
+    return ask.fraction != 0 || ask.share_memory.value != 0 || !ask.profile.empty();
+}
+/// As many entries as there are devices asked for; nothing if all of them are whole.
+void put_parts(Writer& out, const std::vector<DeviceAsk>& asks) {
+    if (std::ranges::none_of(asks, is_part)) return;
+    out.number(kRoleParts);
+    for (const DeviceAsk& ask : asks) {
+        out.signed_number(ask.fraction);
+        out.signed_number(ask.share_memory.value);
+        out.text(ask.profile);
+    }
+}
+
 void put(Writer& out, const Role& role) {
     const Role usual;
     put_changed(out, kRoleName, role.name, usual.name);
@@ -147,6 +173,7 @@ void put(Writer& out, const Role& role) {
     put_changed(out, kRoleShm, role.shm, usual.shm);
     put_changed(out, kRoleRun, role.run, usual.run);
     put_changed(out, kRoleEnv, role.env, usual.env);
+    put_parts(out, role.devices);
     out.number(kRoleEnd);
 }
 
@@ -247,6 +274,13 @@ bool get_item(Reader& in, Role& role) {
             case kRoleShm: get(in, role.shm); break;
             case kRoleRun: get(in, role.run); break;
             case kRoleEnv: get(in, role.env); break;
+            case kRoleParts:
+                for (DeviceAsk& ask : role.devices) {
+                    get(in, ask.fraction);
+                    get(in, ask.share_memory);
+                    get(in, ask.profile);
+                }
+                break;
             default: return false;
         }
     }
@@ -261,7 +295,9 @@ bool get_items(Reader& in, std::vector<T>& list) {
 }
 
 std::uint64_t flags_of(const JobSpec& spec) {
-    return (spec.exclusive ? kExclusive : 0) | (spec.hold ? kHold : 0) | (spec.pty ? kPty : 0);
+    return (spec.exclusive ? kExclusive : 0) | (spec.hold ? kHold : 0) | (spec.pty ? kPty : 0) |
+           (spec.mixed_kinds ? kMixedKinds : 0) | (spec.preemptible ? 0 : kNotPreemptible) |
+           (spec.share_unenforced ? kShareUnenforced : 0);
 }
 
 bool get_field(Reader& in, std::uint64_t tag, JobSpec& spec) {
@@ -307,9 +343,19 @@ bool get_field(Reader& in, std::uint64_t tag, JobSpec& spec) {
             spec.exclusive = (flags & kExclusive) != 0;
             spec.hold = (flags & kHold) != 0;
             spec.pty = (flags & kPty) != 0;
-            return flags <= (kExclusive | kHold | kPty);
+            spec.mixed_kinds = (flags & kMixedKinds) != 0;
+            spec.preemptible = (flags & kNotPreemptible) == 0;
+            spec.share_unenforced = (flags & kShareUnenforced) != 0;
+            return flags <= kFlagsAll;
         }
         case kConstraint: return get_items(in, spec.constraint);
+        case kTopology:
+            get(in, spec.topology.required);
+            get(in, spec.topology.preferred);
+            get(in, spec.topology.slice);
+            get(in, spec.topology.slice_required);
+            get(in, spec.topology.spares);
+            return true;
         default: return false;
     }
 }
@@ -375,6 +421,7 @@ std::string encode(const JobSpec& spec) {
         out.number(flags_of(spec));
     }
     put_changed(out, kConstraint, spec.constraint, usual.constraint);
+    put_changed(out, kTopology, spec.topology, usual.topology);
     return std::move(out).bytes();
 }
 

@@ -38,8 +38,11 @@ JobSpec any_spec(Prng& random) {
         role.nodes_max = role.nodes;
         maybe(role.nodes_max, number);
         fill(random, role.devices, [&] {
-            return DeviceAsk{
+            DeviceAsk ask{
                 .kind = text(), .count = number(), .memory_min = {number()}, .vendor = text()};
+            maybe(ask.fraction, number), maybe(ask.share_memory.value, number);
+            maybe(ask.profile, text);
+            return ask;
         });
         maybe(role.cpus.value, number), maybe(role.memory.value, number);
         maybe(role.disk.value, number), maybe(role.shm.value, number), maybe(role.run, text);
@@ -68,6 +71,11 @@ JobSpec any_spec(Prng& random) {
     maybe(s.array.parallel, number);
     fill(random, s.array.sweep, [&] { return SweepAxis{text(), {text(), text()}}; });
     s.exclusive = random.chance(500), s.hold = random.chance(500), s.pty = random.chance(500);
+    s.mixed_kinds = random.chance(500), s.preemptible = random.chance(500);
+    s.share_unenforced = random.chance(500);
+    maybe(s.topology.required, text), maybe(s.topology.preferred, text);
+    maybe(s.topology.slice, number), maybe(s.topology.slice_required, text);
+    maybe(s.topology.spares, number);
     fill(random, s.constraint, [&] {
         return ConstraintTerm{text(), static_cast<ConstraintTerm::Op>(random.below(4)), {text()}};
     });

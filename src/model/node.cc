@@ -7,7 +7,7 @@
 namespace muster::model {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;  // 1: without partitions, NICs and NUMA nodes.
 
 void put(Writer& out, const Device& device) {
     out.text(device.id);
@@ -20,8 +20,13 @@ void put(Writer& out, const Device& device) {
     out.number(device.files.size());
     for (const std::string& file : device.files) out.text(file);
     out.flag(device.healthy);
+    out.text(device.profile);
+    out.text(device.parent);
+    out.flag(device.share_enforced);
+    out.number(device.nics.size());
+    for (const std::string& nic : device.nics) out.text(nic);
 }
-Device get_device(Reader& in) {
+Device get_device(Reader& in, std::uint64_t version) {
     Device device;
     device.id = in.text();
     device.kind = in.text();
@@ -32,6 +37,11 @@ Device get_device(Reader& in) {
     device.link_group = in.text();
     for (std::size_t n = in.count(); n > 0 && in.ok(); --n) device.files.emplace_back(in.text());
     device.healthy = in.flag();
+    if (version < 2) return device;
+    device.profile = in.text();
+    device.parent = in.text();
+    device.share_enforced = in.flag();
+    for (std::size_t n = in.count(); n > 0 && in.ok(); --n) device.nics.emplace_back(in.text());
     return device;
 }
 
@@ -64,12 +74,15 @@ std::string encode(const NodeFacts& facts) {
     out.flag(facts.limits_enforced);
     out.flag(facts.disk_enforced);
     out.text(facts.unenforced_why);
+    out.number(facts.numa.size());
+    for (const NumaNode& numa : facts.numa) out.signed_number(numa.id), out.text(numa.cpus);
     return std::move(out).bytes();
 }
 
 std::optional<NodeFacts> decode_node_facts(std::string_view bytes) {
     Reader in(bytes);
-    if (in.number() != kVersion) return std::nullopt;
+    const std::uint64_t version = in.number();
+    if (version < 1 || version > kVersion) return std::nullopt;
     NodeFacts facts;
     facts.name = in.text();
     for (std::size_t n = in.count(); n > 0 && in.ok(); --n) facts.addresses.emplace_back(in.text());
@@ -79,7 +92,8 @@ std::optional<NodeFacts> decode_node_facts(std::string_view bytes) {
     facts.cpus.value = in.signed_number();
     facts.memory.value = in.signed_number();
     facts.disk.value = in.signed_number();
-    for (std::size_t n = in.count(); n > 0 && in.ok(); --n) facts.devices.push_back(get_device(in));
+    for (std::size_t n = in.count(); n > 0 && in.ok(); --n)
+        facts.devices.push_back(get_device(in, version));
     for (std::size_t n = in.count(); n > 0 && in.ok(); --n) {
         std::string key(in.text());
         facts.labels.emplace_back(std::move(key), in.text());
@@ -88,6 +102,11 @@ std::optional<NodeFacts> decode_node_facts(std::string_view bytes) {
     facts.limits_enforced = in.flag();
     facts.disk_enforced = in.flag();
     facts.unenforced_why = in.text();
+    for (std::size_t n = version < 2 ? 0 : in.count(); n > 0 && in.ok(); --n) {
+        NumaNode& numa = facts.numa.emplace_back();
+        numa.id = static_cast<int>(in.signed_number());
+        numa.cpus = in.text();
+    }
     if (!in.ok() || !in.at_end()) return std::nullopt;
     return facts;
 }

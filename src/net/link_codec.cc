@@ -67,6 +67,10 @@ void put(const model::Device& device, pb::Device* out) {
     out->set_link_group(device.link_group);
     for (const std::string& file : device.files) out->add_files(file);
     out->set_healthy(device.healthy);
+    out->set_profile(device.profile);
+    out->set_parent(device.parent);
+    out->set_share_enforced(device.share_enforced);
+    for (const std::string& nic : device.nics) out->add_nics(nic);
 }
 model::Device get(const pb::Device& in) {
     return {.id = in.id(),
@@ -77,7 +81,11 @@ model::Device get(const pb::Device& in) {
             .numa = in.numa(),
             .link_group = in.link_group(),
             .files = {in.files().begin(), in.files().end()},
-            .healthy = in.healthy()};
+            .healthy = in.healthy(),
+            .profile = in.profile(),
+            .parent = in.parent(),
+            .share_enforced = in.share_enforced(),
+            .nics = {in.nics().begin(), in.nics().end()}};
 }
 
 void put(const model::NodeFacts& facts, pb::NodeFacts* out) {
@@ -99,6 +107,11 @@ void put(const model::NodeFacts& facts, pb::NodeFacts* out) {
     out->set_limits_enforced(facts.limits_enforced);
     out->set_disk_enforced(facts.disk_enforced);
     out->set_unenforced_why(facts.unenforced_why);
+    for (const model::NumaNode& numa : facts.numa) {
+        pb::NumaNode* node = out->add_numa();
+        node->set_id(numa.id);
+        node->set_cpus(numa.cpus);
+    }
 }
 model::NodeFacts get(const pb::NodeFacts& in) {
     model::NodeFacts facts{.name = in.name(),
@@ -111,6 +124,7 @@ model::NodeFacts get(const pb::NodeFacts& in) {
                            .disk = Bytes{in.disk()},
                            .devices = {},
                            .labels = {},
+                           .numa = {},
                            .runtime = in.runtime(),
                            .limits_enforced = in.limits_enforced(),
                            .disk_enforced = in.disk_enforced(),
@@ -119,11 +133,12 @@ model::NodeFacts get(const pb::NodeFacts& in) {
     for (const pb::Label& label : in.labels()) {
         facts.labels.emplace_back(label.key(), label.value());
     }
+    for (const pb::NumaNode& numa : in.numa()) facts.numa.push_back({numa.id(), numa.cpus()});
     return facts;
 }
 
 model::Cause cause_of(int value, Doubt& doubt) {
-    return doubt.checked(value, model::Cause::Vanished);
+    return doubt.checked(value, model::Cause::Resized);
 }
 pb::Cause cause_to(model::Cause cause) {
     return static_cast<pb::Cause>(cause);
@@ -345,6 +360,8 @@ struct ControllerPutter {
         o->set_checkpoint_step(m.checkpoint_step);
         o->set_deadline_ms(m.deadline.ms);
         o->set_barrier(m.barrier);
+        o->set_device_share(m.device_share);
+        o->set_device_memory(m.device_memory.value);
     }
     void operator()(const Go& m) const {
         pb::Go* o = out->mutable_go();
@@ -427,6 +444,8 @@ StartTask get(const pb::StartTask& i) {
     m.checkpoint_step = i.checkpoint_step();
     m.deadline = Time{i.deadline_ms()};
     m.barrier = i.barrier();
+    m.device_share = i.device_share();
+    m.device_memory = Bytes{i.device_memory()};
     return m;
 }
 

@@ -39,7 +39,7 @@ public:
     }
     Duration duration() { return {number()}; }
     TaskKey key() { return {JobId{any()}, any32(), any32()}; }
-    model::Cause cause() { return static_cast<model::Cause>(prng_.below(17)); }
+    model::Cause cause() { return static_cast<model::Cause>(prng_.below(18)); }
     model::TaskEnd end() {
         return {cause(), small(), small(), small(), Bytes{number()}, number(), text()};
     }
@@ -48,7 +48,8 @@ public:
                 number(), small(), flag() ? end() : model::TaskEnd{}};
     }
     model::Device device() {
-        return {text(), text(), text(), text(), Bytes{number()}, small(), text(), texts(), flag()};
+        return {text(),  text(), text(), text(), Bytes{number()}, small(), text(),
+                texts(), flag(), text(), text(), flag(),          texts()};
     }
     model::NodeFacts facts() {
         return {
@@ -62,6 +63,9 @@ public:
             Bytes{number()},
             many<model::Device>([this] { return device(); }),
             many<std::pair<std::string, std::string>>([this] { return std::pair(text(), text()); }),
+            many<model::NumaNode>([this] {
+                return model::NumaNode{small(), text()};
+            }),
             text(),
             flag(),
             flag(),
@@ -90,6 +94,8 @@ public:
         m.checkpoint_step = number();
         m.deadline = Time{number()};
         m.barrier = flag();
+        m.device_share = number();
+        m.device_memory = Bytes{number()};
         return m;
     }
     AgentMessage agent_message() {

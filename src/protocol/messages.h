@@ -123,8 +123,10 @@ struct StartTask {
     std::uint32_t restart_count = 0;
     std::string latest_checkpoint;  // "" = none yet.
     std::int64_t checkpoint_step = -1;
-    Time deadline;         // 0: none.
-    bool barrier = false;  // Stay Ready until Go.
+    Time deadline;                  // 0: none.
+    bool barrier = false;           // Stay Ready until Go.
+    std::int64_t device_share = 0;  // Thousandths of its one device; 0: whole devices.
+    Bytes device_memory;            // So much of its memory; 0: whole devices.
 };
 struct Go {
     Term term = 0;

@@ -120,7 +120,8 @@ int number_of_cause(model::Cause cause) {
         case Cause::Launch: return errors::kEndLaunch;
         case Cause::NodeLost: return errors::kEndNodeLost;
         case Cause::DeviceFault: return errors::kEndDeviceFault;
-        case Cause::Preempted: return errors::kEndPreempted;
+        case Cause::Preempted:
+        case Cause::Resized: return errors::kEndPreempted;
         case Cause::Requeued: return errors::kEndRequeued;
         case Cause::Cancelled: return errors::kEndCancelled;
         case Cause::Fenced: return errors::kEndFenced;
