@@ -35,6 +35,19 @@ std::string counts_text(const Blocked& why) {
     return out;
 }
 
+/// "gpus: 64 of 64 used, 8 wanted". Devices and CPUs are counted in thousandths.
+std::string limit_text(const Blocked& why) {
+    const auto number = [&](std::int64_t n) {
+        if (why.resource.empty()) return std::to_string(n);
+        if (why.resource == "memory") return format_bytes(Bytes{n});
+        std::string out = std::to_string(n / 1000);
+        if (n % 1000 != 0) out += "." + std::to_string(1000 + n % 1000).substr(1);
+        return out;
+    };
+    return (why.resource.empty() ? "" : why.resource + ": ") + number(why.used) + " of " +
+           number(why.limit) + " used, " + number(why.wanted) + " wanted";
+}
+
 void write_counts(JsonWriter& json, const Blocked& why) {
     json.begin_object();
     json.field("nodes_wanted", why.nodes_wanted).field("group", why.group);
@@ -87,6 +100,17 @@ std::string_view code_of(Reason reason) {
         case Reason::Held: return "held";
         case Reason::Dependency: return "dependency";
         case Reason::Parallel: return "parallel";
+        case Reason::QueueLimit: return "queue-limit";
+        case Reason::BorrowLimit: return "borrow-limit";
+        case Reason::LendLimit: return "lend-limit";
+        case Reason::UserLimit: return "user-limit";
+        case Reason::MaxJobs: return "max-jobs";
+        case Reason::UserMaxJobs: return "user-max-jobs";
+        case Reason::Guarantee: return "guarantee";
+        case Reason::BehindFirst: return "behind-first";
+        case Reason::Window: return "window";
+        case Reason::Topology: return "topology";
+        case Reason::Victims: return "victims";
     }
     return "not-evaluated";
 }
@@ -102,6 +126,17 @@ int number_of_reason(Reason reason) {
         case Reason::Held: return errors::kHeld;
         case Reason::Dependency: return errors::kDependency;
         case Reason::Parallel: return errors::kParallel;
+        case Reason::QueueLimit: return errors::kQueueLimit;
+        case Reason::BorrowLimit: return errors::kBorrowLimit;
+        case Reason::LendLimit: return errors::kLendLimit;
+        case Reason::UserLimit: return errors::kUserLimit;
+        case Reason::MaxJobs: return errors::kMaxJobs;
+        case Reason::UserMaxJobs: return errors::kUserMaxJobs;
+        case Reason::Guarantee: return errors::kGuarantee;
+        case Reason::BehindFirst: return errors::kBehindFirst;
+        case Reason::Window: return errors::kWindow;
+        case Reason::Topology: return errors::kTopology;
+        case Reason::Victims: return errors::kVictims;
     }
     return 0;
 }
@@ -120,13 +155,13 @@ int number_of_cause(model::Cause cause) {
         case Cause::Launch: return errors::kEndLaunch;
         case Cause::NodeLost: return errors::kEndNodeLost;
         case Cause::DeviceFault: return errors::kEndDeviceFault;
-        case Cause::Preempted:
-        case Cause::Resized: return errors::kEndPreempted;
+        case Cause::Preempted: return errors::kEndPreempted;
         case Cause::Requeued: return errors::kEndRequeued;
         case Cause::Cancelled: return errors::kEndCancelled;
         case Cause::Fenced: return errors::kEndFenced;
         case Cause::Peer: return errors::kEndPeer;
         case Cause::Vanished: return errors::kEndVanished;
+        case Cause::Resized: return errors::kEndResized;
     }
     return 0;
 }
@@ -150,6 +185,24 @@ std::string text_of(const Blocked& why) {
         case Reason::Held: return "held";
         case Reason::Dependency: return "waits for other jobs";
         case Reason::Parallel: return "as many elements as its `parallel` allows are running";
+        case Reason::QueueLimit: return "its queue is at its limit of " + limit_text(why);
+        case Reason::BorrowLimit: return "its queue has borrowed all it may of " + limit_text(why);
+        case Reason::LendLimit: return "what is free is kept for its owner: " + limit_text(why);
+        case Reason::UserLimit: return "its user is at the queue's limit of " + limit_text(why);
+        case Reason::MaxJobs: return "as many jobs run as its queue allows: " + limit_text(why);
+        case Reason::UserMaxJobs:
+            return "as many jobs of its user run as its queue allows: " + limit_text(why);
+        case Reason::Guarantee:
+            return "may not be preempted, so starts within its queue's guarantee of " +
+                   limit_text(why);
+        case Reason::BehindFirst:
+            return "behind job " + std::to_string(why.behind.value) + " of its strict queue";
+        case Reason::Window: return "would run into a reservation of its nodes";
+        case Reason::Topology:
+            return "needs " + plural(why.nodes_wanted, "node") +
+                   " in one domain; the nearest has " + std::to_string(why.nodes_domain) +
+                   " that fit";
+        case Reason::Victims: return "waits for jobs to stop that make room for it";
     }
     return {};
 }
