@@ -76,14 +76,6 @@ std::string name_of_command(std::string_view run) {
     return "job";
 }
 
-void Normaliser::fail_whole(int number, std::string message) {
-    Problem problem;
-    problem.number = number;
-    problem.file = sources_[0].name;
-    problem.message = std::move(message);
-    found_.push_back({0, UINT32_MAX, std::move(problem)});
-}
-
 void Normaliser::finish() {
     finish_roles();
     check_elastic();

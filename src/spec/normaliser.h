@@ -16,36 +16,19 @@
 #include "model/job_spec.h"
 #include "spec/fields.h"
 #include "spec/parse.h"
+#include "spec/reader.h"
 #include "spec/tree.h"
 
 namespace muster::spec {
 
-/// What a Value's offset is in.
-struct Source {
-    std::string name;  // The file's, or a flag's with its dashes.
-    bool is_flag = false;
-    std::string_view text;
-};
-
-/// The parts of a Problem that only the reader of the value knows.
-struct Detail {
-    std::string value = {};
-    std::string limit = {};
-    std::string suggestion = {};
-    int number =
-        0;  // Of base/error_codes.h; 0: out of range if there is a limit, else a bad value.
-};
-
-class Normaliser {
+class Normaliser : public Reader {
 public:
     /// `sources[0]` is the document.
     Normaliser(std::span<const Source> sources, const ParseOptions& parse_options)
-        : options(parse_options), sources_(sources) {}
+        : Reader(sources), options(parse_options) {}
 
-    /// The whole document; `root` must outlive the Normaliser.
+    /// The whole document; `root` must outlive the Normaliser. No problems: `spec` is valid.
     void read(const Value& root);
-    /// The problems in the order of the document. Empty: `spec` is valid.
-    Problems problems() &&;
 
     // --- For the readers ---------------------------------------------------------------------
     model::JobSpec spec;
@@ -56,64 +39,17 @@ public:
     const ParseOptions& options;
     bool in_role() const { return role != &job_role; }
 
-    /// Adds a problem at `value`, under the name of the field being read.
-    void fail(const Value& value, std::string message, Detail detail = {});
-    void fail(const Value& value, const Error& error) { fail(value, error.message, Detail{}); }
-    /// The same, as a problem of that number.
-    void fail(const Value& value, int number, std::string message);
-
-    /// The text of a single value; NUL is refused.
-    std::optional<std::string_view> scalar(const Value& value);
-    /// A text of 1..max bytes without control characters, other than line breaks if `lines`.
-    std::optional<std::string> text(const Value& value, std::size_t max, bool lines = false);
-    std::optional<std::int64_t> integer(const Value& value, std::int64_t low, std::int64_t high);
-    std::optional<Duration> duration(const Value& value, Duration low, Duration high);
-    std::optional<Bytes> bytes(const Value& value, std::int64_t max);
-    std::optional<bool> flag(const Value& value);
     /// An absolute path without "..", in its shortest form.
     std::optional<std::string> path(const Value& value, std::string_view written);
 
     enum class Scope { All, Role };
     /// A map by a table of its keys: unknown and repeated ones are problems.
     void read_parts(const Value& map, std::span<const Field> parts, Scope scope = Scope::All);
-    /// The entries of a map of free keys; repeated keys are problems. Empty if it is no map.
-    std::span<const Entry> entries(const Value& map, std::string_view form);
-    /// The items of a list, or the value itself as its only item. A Null has none and is a problem.
-    std::span<const Value> items(const Value& value);
     /// The job's field as it was written; nullptr if it was not.
     const Value* given(std::string_view field) const;
 
-    /// While it lives, problems are named after this key or index below the current one.
-    class Within {
-    public:
-        Within(Normaliser& owner, std::string_view key) : owner_(owner) {
-            owner_.path_.push_back({key, 0});
-        }
-        Within(Normaliser& owner, std::size_t index) : owner_(owner) {
-            owner_.path_.push_back({{}, index + 1});
-        }
-        Within(const Within&) = delete;
-        Within& operator=(const Within&) = delete;
-        ~Within() { owner_.path_.pop_back(); }
-
-    private:
-        Normaliser& owner_;
-    };
-
 private:
-    struct Segment {
-        std::string_view key;
-        std::size_t index = 0;  // 1-based; 0: a key.
-    };
-    struct Found {
-        std::uint16_t source;
-        std::uint32_t at;
-        Problem problem;
-    };
-    void fail_at(std::uint16_t source, std::uint32_t at, std::string message, Detail detail);
     void fail_unknown(const Entry& entry, std::span<const Field> parts, Scope scope);
-    void fail_repeated(std::span<const Entry> entries);
-    void fail_whole(int number, std::string message);
     void finish();
     void finish_roles();
     void finish_launch();
@@ -125,14 +61,8 @@ private:
     void check_array();
     void check_image();
     void check_name(std::string_view name, std::string_view field, std::string_view other);
-    std::string dotted(std::size_t from) const;
-    std::string pointer() const;
 
-    std::span<const Source> sources_;
     const Value* root_ = nullptr;
-    std::vector<Segment> path_;
-    std::vector<Found> found_;
-    std::size_t more_ = 0;  // Problems past kProblemsMax.
 };
 
 // The readers, by the file they stand in.
@@ -208,7 +138,5 @@ std::string name_of_command(std::string_view run);
 bool is_variable_name(std::string_view name);
 /// Why `pattern` is not an ECMAScript regular expression of a bearable size; "" if it is one.
 std::string pattern_error(const std::string& pattern);
-/// At most 60 bytes of it, cut between characters.
-std::string shorten(std::string_view text);
 
 }  // namespace muster::spec

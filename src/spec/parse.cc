@@ -33,39 +33,10 @@ bool is_script(std::string_view text) {
            text.find("\n#SBATCH") != std::string_view::npos;
 }
 
-/// Why these bytes are not a text that a job could be written in.
-std::optional<Problem> check_text(const Source& source) {
-    const std::string_view text = source.text;
-    if (text.size() > kJobFileMax) {
-        Problem problem;
-        (source.is_flag ? problem.flag : problem.file) = source.name;
-        problem.number = errors::kJobTooLarge;
-        problem.message = std::to_string(text.size()) + " bytes, over the limit of " +
-                          std::to_string(kJobFileMax) + " for a job";
-        return problem;
-    }
-    if (!source.is_flag && text.substr(0, 2) == "#!")
+std::optional<Problem> check_job_text(const Source& source) {
+    if (!source.is_flag && source.text.substr(0, 2) == "#!" && source.text.size() <= kJobFileMax)
         return problem_in(source, 0, errors::kJobUnsupported, std::string(kScript));
-    for (std::size_t i = 0; i < text.size();) {
-        const auto byte = static_cast<unsigned char>(text[i]);
-        if (byte != 0 && byte < 0x80) {
-            ++i;
-            continue;
-        }
-        if (byte == 0)
-            return problem_in(
-                source, i, errors::kJobNotText,
-                "byte " + std::to_string(i) + " is NUL: this is a binary file, not a job's text");
-        const std::size_t length = utf8_length(text.substr(i));
-        if (length == 0) {
-            static constexpr char kHex[] = "0123456789abcdef";
-            return problem_in(source, i, errors::kJobNotText,
-                              "byte " + std::to_string(i) + " (0x" + kHex[byte >> 4] +
-                                  kHex[byte & 15] + ") is not UTF-8; save the file as UTF-8");
-        }
-        i += length;
-    }
-    return std::nullopt;
+    return check_text(source, kJobFileMax, "a job");
 }
 
 /// JSON is tried first where the text begins like an object of it.
@@ -125,7 +96,7 @@ public:
                 problems_.push_back(unknown(source, flags[i]));
                 continue;
             }
-            if (const auto bad = check_text(sources_[source])) {
+            if (const auto bad = check_job_text(sources_[source])) {
                 problems_.push_back(*bad);
                 continue;
             }
@@ -286,7 +257,7 @@ ParsedJob parse_job(std::string_view text, std::span<const FlagText> flags,
                                    std::to_string(flags.size()) + " flags, over the limit of " +
                                        std::to_string(kFlagsMax))};
     for (const FlagText& flag : flags) sources.push_back({dashed(flag.field), true, flag.text});
-    if (auto bad = check_text(sources[0])) return Problems{std::move(*bad)};
+    if (auto bad = check_job_text(sources[0])) return Problems{std::move(*bad)};
     Tree tree = read_tree(text, options);
     if (const auto* error = std::get_if<SyntaxError>(&tree))
         return Problems{

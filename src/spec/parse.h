@@ -18,7 +18,6 @@ namespace muster::spec {
 
 constexpr std::size_t kJobFileMax = std::size_t{1} << 20;
 constexpr int kNestingMax = 64;
-constexpr std::size_t kProblemsMax = 100;  // More are counted, not listed.
 
 enum class Format { Auto, Yaml, Json };
 

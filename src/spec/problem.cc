@@ -102,6 +102,49 @@ Problem problem_at(const Source& source, std::uint32_t at) {
     return out;
 }
 
+namespace {
+
+Problem problem_in(const Source& source, std::size_t at, int number, std::string message) {
+    Problem problem = problem_at(source, static_cast<std::uint32_t>(at));
+    problem.number = number;
+    problem.message = std::move(message);
+    return problem;
+}
+
+}  // namespace
+
+std::optional<Problem> check_text(const Source& source, std::size_t max, std::string_view what) {
+    const std::string_view text = source.text;
+    if (text.size() > max) {
+        Problem problem;
+        (source.is_flag ? problem.flag : problem.file) = source.name;
+        problem.number = errors::kJobTooLarge;
+        problem.message = std::to_string(text.size()) + " bytes, over the limit of " +
+                          std::to_string(max) + " for " + std::string(what);
+        return problem;
+    }
+    for (std::size_t i = 0; i < text.size();) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        if (byte != 0 && byte < 0x80) {
+            ++i;
+            continue;
+        }
+        if (byte == 0)
+            return problem_in(source, i, errors::kJobNotText,
+                              "byte " + std::to_string(i) + " is NUL: this is a binary file, not " +
+                                  std::string(what) + "'s text");
+        const std::size_t length = utf8_length(text.substr(i));
+        if (length == 0) {
+            static constexpr char kHex[] = "0123456789abcdef";
+            return problem_in(source, i, errors::kJobNotText,
+                              "byte " + std::to_string(i) + " (0x" + kHex[byte >> 4] +
+                                  kHex[byte & 15] + ") is not UTF-8; save the file as UTF-8");
+        }
+        i += length;
+    }
+    return std::nullopt;
+}
+
 std::string render_line(const Problem& problem) {
     if (!problem.flag.empty()) return problem.flag + ": " + problem.message;
     std::string place = problem.file;

@@ -11,6 +11,8 @@
 
 namespace muster::spec {
 
+constexpr std::size_t kProblemsMax = 100;  // More are counted, not listed.
+
 /// One thing to correct. `message` stands alone: field, value, limit, remedy.
 struct Problem {
     int number = 0;          // Of base/error_codes.h: what kind of problem.

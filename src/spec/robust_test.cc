@@ -76,7 +76,7 @@ TEST(Robust, BadBytesF25) {
 TEST(Robust, BadYaml) {
     const Row rows[] = {
         {"two documents", "run: x\n---\nrun: y\n",
-         "j:2:1: error: a second document (after ---); one file holds one job"},
+         "j:2:1: error: a second document (after ---); one file holds one"},
         {"tabs", "env:\n\tA: 1\nrun: x", "j:2:3: error: a tab cannot indent YAML; use spaces"},
         {"a colon in text", "run: echo a: b",
          "j:1:12: error: a ':' is not expected here; put text that holds ': ' in quotes, or on "

@@ -57,7 +57,7 @@ public:
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (++documents_ > 1)
-            refuse(offset(mark), "a second document (after ---); one file holds one job");
+            refuse(offset(mark), "a second document (after ---); one file holds one");
     }
     void OnDocumentEnd() override {}
     void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
