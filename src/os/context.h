@@ -10,6 +10,7 @@
 #include "os/cgroups.h"
 #include "os/event_loop.h"
 #include "os/images.h"
+#include "os/kept_logs.h"
 #include "os/oci.h"
 #include "os/runtime.h"
 #include "os/spare_folders.h"
@@ -36,6 +37,7 @@ struct Context {
     WorkerPool* slow = nullptr;
     Spawner* spawner = nullptr;
     SpareFolders* spares = nullptr;
+    SilentLogs* silent = nullptr;
     Images* images = nullptr;
     OciRuntime oci;
     /// Loop's thread only.

@@ -163,6 +163,7 @@ private:
     std::uint64_t last_stream_ = 0;
     std::optional<Spawner> spawner_;
     std::optional<SpareFolders> spares_;
+    SilentLogs silent_;
     std::optional<Images> images_;
 };
 
@@ -239,6 +240,7 @@ Status NodeRuntime::open() {
     context_.tell = [this](protocol::AgentMessage message) { tell(std::move(message)); };
     context_.spawner = &*spawner_;
     context_.spares = &*spares_;
+    context_.silent = &silent_;
     context_.take_port = [this] { return ports_.take(); };
     loop_.after_each_round([this] { after_round(); });
     adopt_all();

@@ -15,7 +15,7 @@
 namespace muster::os {
 namespace {
 
-constexpr std::size_t kSparesMax = 64;
+constexpr std::size_t kSparesMax = 128;
 constexpr std::int64_t kPage = 4096;
 
 std::string inside(int folder) {
@@ -44,14 +44,24 @@ bool only_ours(int folder) {
     if (::fstat(folder, &top) != 0) return false;
     for (const std::string& name : list_folder(inside(folder))) {
         if (name == files::kRun || name == files::kScratch) continue;
+        // As it was before a supervisor began.
+        if (name == files::kLaunch && ::fchmodat(folder, files::kLaunch, 0600, 0) != 0)
+            return false;
         const bool known = name == files::kOrder || name == files::kLaunch || name == files::kExit;
         if (!known || !untouched(folder, name.c_str(), false, top)) return false;
     }
     return true;
 }
 
-/// What the task could write to.
-bool only_left(int folder) {
+bool is_there(int run, const struct stat& owner, const ListeningSocket& socket) {
+    struct stat about {};
+    return socket.fd && ::fstatat(run, "sock", &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+           about.st_mode == (S_IFSOCK | 0600) && about.st_ino == socket.inode &&
+           about.st_uid == owner.st_uid && about.st_nlink == 1;
+}
+
+/// What the task could write to. A socket that it put another in place of is closed.
+bool only_left(int folder, ListeningSocket& socket) {
     struct stat user {
     }, top{};
     if (::fstat(folder, &top) != 0 ||
@@ -63,7 +73,10 @@ bool only_left(int folder) {
     const Fd run(::openat(folder, files::kRun, kHow)),
         scratch(::openat(folder, files::kScratch, kHow));
     if (!run || !scratch || !list_folder(inside(scratch.get())).empty()) return false;
+    const bool listens = is_there(run.get(), user, socket);
+    if (!listens) socket.fd.reset();
     for (const std::string& name : list_folder(inside(run.get()))) {
+        if (name == "sock" && listens) continue;
         if (name == "sock" && ::unlinkat(run.get(), "sock", 0) == 0) continue;
         const bool known = name == "hostfile" || name == "topology.json";
         if (!known || !untouched(run.get(), name.c_str(), false, user)) return false;
@@ -78,24 +91,27 @@ SpareFolders::SpareFolders(std::string dir) : dir_(std::move(dir)) {
     (void)make_folders(dir_, 0700);
 }
 
-bool SpareFolders::take(const std::string& user, const std::string& path) {
+std::optional<ListeningSocket> SpareFolders::take(const std::string& user,
+                                                  const std::string& path) {
     const auto found = std::find_if(spares_.rbegin(), spares_.rend(),
                                     [&](const Spare& spare) { return spare.user == user; });
-    if (found == spares_.rend()) return false;
-    const std::string from = found->path;
+    if (found == spares_.rend()) return std::nullopt;
+    Spare spare = std::move(*found);
     spares_.erase(std::prev(found.base()));
-    if (::rename(from.c_str(), path.c_str()) == 0) return true;
-    (void)remove_tree(AT_FDCWD, from.c_str());
-    return false;
+    if (::rename(spare.path.c_str(), path.c_str()) == 0) return std::move(spare.socket);
+    (void)remove_tree(AT_FDCWD, spare.path.c_str());
+    return std::nullopt;
 }
 
-bool SpareFolders::keep(const std::string& user, const std::string& path, int folder) {
+bool SpareFolders::keep(const std::string& user, const std::string& path, int folder,
+                        ListeningSocket socket) {
     // A supervisor that is still about to leave would act on the next task's files.
-    if (!supervisor_gone(folder) || !only_ours(folder) || !only_left(folder)) return false;
+    if (!supervisor_gone(folder) || !only_ours(folder) || !only_left(folder, socket)) return false;
     if (!cut(folder, files::kOrder) || !cut(folder, files::kLaunch)) return false;
     const std::string exit_again = std::string(files::kExit) + ".new";
     if (::renameat(folder, files::kExit, folder, exit_again.c_str()) != 0) return false;
-    Spare spare{.user = user, .path = dir_ + "/" + std::to_string(++last_)};
+    Spare spare{
+        .user = user, .path = dir_ + "/" + std::to_string(++last_), .socket = std::move(socket)};
     if (::rename(path.c_str(), spare.path.c_str()) != 0) return false;
     if (spares_.size() >= kSparesMax) {
         (void)remove_tree(AT_FDCWD, spares_.front().path.c_str());

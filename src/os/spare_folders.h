@@ -7,7 +7,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
+
+#include "os/task_socket.h"
 
 namespace muster::os {
 
@@ -16,15 +19,17 @@ class SpareFolders {
 public:
     explicit SpareFolders(std::string dir);
 
-    /// Makes one the folder `path`, which is not there yet. False: there is none for this user.
-    bool take(const std::string& user, const std::string& path);
+    /// Makes one the folder `path`, which is not there yet, and returns the socket that listens in
+    /// it, if one does. None: there is no folder for this user.
+    std::optional<ListeningSocket> take(const std::string& user, const std::string& path);
     /// Takes the folder `path` (`folder` is a descriptor of it) of an ended task away from its
     /// place. False: something else is in it, or its supervisor has not quite ended; it stays.
-    bool keep(const std::string& user, const std::string& path, int folder);
+    bool keep(const std::string& user, const std::string& path, int folder, ListeningSocket socket);
 
 private:
     struct Spare {
         std::string user, path;
+        ListeningSocket socket;
     };
     std::string dir_;
     std::deque<Spare> spares_;

@@ -220,6 +220,10 @@ TEST(Speech, commands_run_inside_a_task_with_and_without_a_terminal) {
               "24 80\r\nexit 0");
     EXPECT_EQ(node.exec(order.key, {"no-such-program"}),
               "cannot run no-such-program: No such file or directory\nexit 125");
+    // A task that is no short one can be reached by name, as the next agent will.
+    while (::access((node.task_folder(order.key) + "/" + files::kControl).c_str(), F_OK) != 0)
+        ::usleep(10'000);
+    EXPECT_EQ(node.exec(order.key, {"true"}), "exit 0");
 }
 
 TEST(Speech, a_job_with_a_terminal_can_be_attached_to) {

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,35 @@
 #include "os/task_files.h"
 
 namespace muster::os {
+namespace {
+
+struct Pair {
+    Fd ours, theirs;
+};
+Result<Pair> make_pair_for(const std::string& name) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return system_error("make a socket for", name);
+    return Pair{Fd(ends[0]), Fd(ends[1])};
+}
+
+bool send_with(int socket, std::string_view text, int fd, int flags) {
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = space;
+    message.msg_controllen = sizeof space;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    return ::sendmsg(socket, &message, MSG_NOSIGNAL | flags) >= 0;
+}
+
+}  // namespace
 
 SupervisorLink::SupervisorLink(EventLoop& loop, Fd socket, Callbacks callbacks)
     : loop_(loop), socket_(std::move(socket)), callbacks_(std::move(callbacks)) {
@@ -31,6 +61,14 @@ void SupervisorLink::send(char kind, std::string_view text) {
     packet.append(text);
     // A supervisor reads at once; one that does not is gone, and read() will say so.
     (void)::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Result<Fd> SupervisorLink::connect_again() {
+    MUSTER_LET(pair, make_pair_for("one more connection"));
+    const char kind = packet::kConnect;
+    if (!send_with(socket_.get(), std::string_view(&kind, 1), pair.theirs.get(), MSG_DONTWAIT))
+        return system_error("connect to", files::kControl);
+    return std::move(pair.ours);
 }
 
 void SupervisorLink::read() {
@@ -131,26 +169,10 @@ Status Spawner::open() {
 }
 
 Result<Fd> Spawner::start(const std::string& folder) {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-        return system_error("make a socket for", folder);
-    Fd ours(ends[0]), theirs(ends[1]);
-    iovec part{const_cast<char*>(folder.data()), folder.size()};
-    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = space;
-    message.msg_controllen = sizeof space;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int attached = theirs.get();
-    std::memcpy(CMSG_DATA(header), &attached, sizeof attached);
+    MUSTER_LET(pair, make_pair_for(folder));
     for (int attempt = 0; attempt < 2; ++attempt) {
         if (!socket_) MUSTER_TRY(open());
-        if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return ours;
+        if (send_with(socket_.get(), folder, pair.theirs.get(), 0)) return std::move(pair.ours);
         socket_.reset();
     }
     return system_error("reach the spawner", program_);
@@ -159,6 +181,13 @@ Result<Fd> Spawner::start(const std::string& folder) {
 bool supervisor_gone(int folder) {
     const Fd lock(::openat(folder, files::kLaunch, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     return !lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+bool supervisor_began(int folder) {
+    struct stat about {};
+    return ::fstatat(folder, files::kControl, &about, AT_SYMLINK_NOFOLLOW) == 0 ||
+           (::fstatat(folder, files::kLaunch, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (about.st_mode & S_IWUSR) == 0);
 }
 
 }  // namespace muster::os

@@ -25,6 +25,8 @@ public:
     SupervisorLink& operator=(const SupervisorLink&) = delete;
 
     void send(char kind, std::string_view text);
+    /// One more connection to the same supervisor.
+    Result<Fd> connect_again();
 
 private:
     void read();
@@ -58,5 +60,7 @@ private:
 };
 /// No process holds the launch file's lock.
 bool supervisor_gone(int folder);
+/// A supervisor has been there: the task may have run.
+bool supervisor_began(int folder);
 
 }  // namespace muster::os

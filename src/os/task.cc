@@ -21,7 +21,7 @@ namespace {
 using model::Cause;
 using protocol::TaskState;
 
-constexpr std::int64_t kReconnectMs = 200;
+constexpr std::int64_t kReconnectMs = 50;
 
 /// Without control groups: the processes that carry this task's socket in their environment.
 void kill_marked(const std::string& folder) {
@@ -85,8 +85,9 @@ void Task::set_state(TaskState state) {
 // ---- beginning --------------------------------------------------------------------------------
 
 void Task::start() {
-    if (!context_.spares->take(order_.user, folder_) && ::mkdir(folder_.c_str(), 0711) != 0 &&
-        errno != EEXIST)
+    if (auto socket = context_.spares->take(order_.user, folder_))
+        listening_ = *std::move(socket);
+    else if (::mkdir(folder_.c_str(), 0711) != 0 && errno != EEXIST)
         return refuse({.message = system_error("make folder", folder_).message});
     dir_ = Fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!dir_) return refuse({.message = system_error("open", folder_).message});
@@ -245,8 +246,7 @@ void Task::reconnect() {
         return;
     }
     if (read(files::kExit)) return take_end();
-    struct stat about {};
-    if (::fstatat(dir_.get(), files::kControl, &about, AT_SYMLINK_NOFOLLOW) == 0) return vanish();
+    if (supervisor_began(dir_.get())) return vanish();
     // Nothing of it ever ran.
     begin();
 }
@@ -335,6 +335,7 @@ void Task::read_told() {
 std::unique_ptr<SupervisorLink> Task::open_exec(const protocol::OpenTunnel& ask,
                                                 ExecCallbacks callbacks) {
     auto socket = dir_ ? connect_supervisor(dir_.get()) : Result<Fd>(Error{});
+    if (!socket && link_) socket = link_->connect_again();  // It has only just started.
     if (ended() || !socket) {
         callbacks.on_end(125, ended() ? "the task has ended" : "the task is not running yet");
         return nullptr;
@@ -372,7 +373,8 @@ void Task::clean() {
     (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
     const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
     const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
-    bool gone = !has_log && context_.spares->keep(order_.user, folder_, dir_.get());
+    bool gone = !has_log && context_.spares->keep(order_.user, folder_, dir_.get(),
+                                                  std::move(listening_));
     // From now on no agent finds a task here.
     if (!gone) ::unlinkat(dir_.get(), files::kOrder, 0);
     if (!gone && !has_log &&
@@ -381,9 +383,7 @@ void Task::clean() {
         gone = true;
     }
     if (gone) {
-        // An empty file in place of the folder: it wrote nothing, which is not "no longer kept".
-        const Fd nothing(::open(kept.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-        return;
+        return context_.silent->add(kept);
     }
     (void)remove_tree(AT_FDCWD, kept.c_str());
     if (::rename(folder_.c_str(), kept.c_str()) != 0) return;
@@ -441,6 +441,7 @@ void Task::take_end() {
     send_all_progress();
     send_tail();
     if (!rule_line_.empty()) match_rules("\n");  // A last line without an end is one too.
+    if (socket_) listening_ = socket_->release();
     socket_.reset();
     link_.reset();
     set_state(TaskState::Ended);

@@ -121,6 +121,7 @@ private:
     std::optional<Image> image_;
     int port_ = 0;
 
+    ListeningSocket listening_;  // Before and after: it goes with the folder to the next task.
     std::unique_ptr<TaskSocket> socket_;
     std::map<int, Spoken> progress_;
     EventLoop::Timer progress_timer_ = 0;

@@ -14,17 +14,18 @@ namespace muster::os {
 
 /// Names within a task's folder.
 namespace files {
-constexpr const char* kOrder = "order";     // The StartTask, as the agent got it.
-constexpr const char* kLaunch = "launch";   // What to run; locked by the living supervisor.
+constexpr const char* kOrder = "order";  // The StartTask, as the agent got it.
+// What to run; locked by the living supervisor, and read-only once one has begun.
+constexpr const char* kLaunch = "launch";
 constexpr const char* kGo = "go";           // Environment known only now; its presence releases.
 constexpr const char* kExit = "exit";       // How it ended.
 constexpr const char* kStop = "stop";       // Why it was told to stop.
 constexpr const char* kNotice = "noticed";  // A notice was given.
 constexpr const char* kDone = "done";       // The job said `done`.
-constexpr const char* kControl =
-    "control";                       // Unix socket, SOCK_SEQPACKET; made before any process.
-constexpr const char* kEnd = "end";  // Written by the agent for a task it never started.
-constexpr const char* kRun = "run";  // Directory that the task may see.
+// Unix socket, SOCK_SEQPACKET; made once the first agent is gone, or the task not a short one.
+constexpr const char* kControl = "control";
+constexpr const char* kEnd = "end";          // Written by the agent for a task it never started.
+constexpr const char* kRun = "run";          // Directory that the task may see.
 constexpr const char* kScratch = "scratch";  // The task's default working directory.
 constexpr const char* kLogPrefix = "log.";
 }  // namespace files
@@ -40,6 +41,7 @@ constexpr char kFence = 'F';     // "<ms>": stop if no agent is there for so lon
 constexpr char kLease = 'U';     // "<ms> <ms>": as kFence, but not before the second has passed.
 constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows=.
 constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
+constexpr char kConnect = 'C';   // With a descriptor: one more connection.
 // To the agent.
 constexpr char kState = 'T';    // "preparing", "ready", "running", "stopping [why it takes long]"
 constexpr char kLog = 'L';      // "<bytes now>"

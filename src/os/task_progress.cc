@@ -18,14 +18,17 @@ constexpr std::int64_t kProgressMs = 1'000;  // Of one rank.
 }  // namespace
 
 Status Task::open_socket(std::uint32_t uid) {
-    const Fd run(
-        ::openat(dir_.get(), files::kRun, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!run) return system_error("open", folder_ + "/" + files::kRun);
-    MUSTER_LET(socket, TaskSocket::open(*context_.loop, run.get(), "sock", uid,
-                                        [this](TaskLine line, TaskSocket::Answer answer) {
-                                            on_line(std::move(line), std::move(answer));
-                                        }));
-    socket_ = std::move(socket);
+    if (!listening_.fd || listening_.uid != uid) {
+        const Fd run(
+            ::openat(dir_.get(), files::kRun, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (!run) return system_error("open", folder_ + "/" + files::kRun);
+        MUSTER_LET(listening, TaskSocket::listen(run.get(), "sock", uid));
+        listening_ = std::move(listening);
+    }
+    socket_ = std::make_unique<TaskSocket>(*context_.loop, std::move(listening_),
+                                           [this](TaskLine line, TaskSocket::Answer answer) {
+                                               on_line(std::move(line), std::move(answer));
+                                           });
     return Ok{};
 }
 

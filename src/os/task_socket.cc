@@ -29,8 +29,7 @@ struct TaskSocket::Connection {
     bool ended = false;     // The client has said its last; what it said is still taken.
 };
 
-Result<std::unique_ptr<TaskSocket>> TaskSocket::open(EventLoop& loop, int folder, const char* name,
-                                                     std::uint32_t uid, OnLine on_line) {
+Result<ListeningSocket> TaskSocket::listen(int folder, const char* name, std::uint32_t uid) {
     Fd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!listening) return system_error("make a socket", name);
     sockaddr_un address{};
@@ -38,41 +37,52 @@ Result<std::unique_ptr<TaskSocket>> TaskSocket::open(EventLoop& loop, int folder
     const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + name;
     std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
     ::unlinkat(folder, name, 0);
+    struct stat about {};
     if (::fchmod(listening.get(), 0600) != 0 ||
         ::bind(listening.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        ::listen(listening.get(), 64) != 0)
+        ::listen(listening.get(), 64) != 0 ||
+        ::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
         return system_error("listen at", name);
     if (uid != ::geteuid() &&
         ::fchownat(folder, name, uid, static_cast<gid_t>(-1), AT_SYMLINK_NOFOLLOW) != 0)
         return system_error("give to the task's user", name);
-    return std::unique_ptr<TaskSocket>(
-        new TaskSocket(loop, std::move(listening), uid, std::move(on_line)));
+    return ListeningSocket{.fd = std::move(listening), .inode = about.st_ino, .uid = uid};
 }
 
-TaskSocket::TaskSocket(EventLoop& loop, Fd listening, std::uint32_t uid, OnLine on_line)
+TaskSocket::TaskSocket(EventLoop& loop, ListeningSocket listening, OnLine on_line)
     : loop_(loop),
       listening_(std::move(listening)),
-      uid_(uid),
       on_line_(std::move(on_line)),
       lines_(256, 512, steady_ms()),
       others_(10, 20, steady_ms()) {
-    loop_.watch(listening_.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
+    while (Fd(::accept4(listening_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
+    }
+    loop_.watch(listening_.fd.get(), EPOLLIN, [this](std::uint32_t) { accept(); });
 }
 
 TaskSocket::~TaskSocket() {
+    stop();
+}
+
+void TaskSocket::stop() {
     loop_.cancel(rate_timer_);
-    loop_.forget(listening_.get());
+    if (listening_.fd) loop_.forget(listening_.fd.get());
     while (!connections_.empty()) close(connections_.begin()->first);
+}
+
+ListeningSocket TaskSocket::release() {
+    stop();
+    return std::move(listening_);
 }
 
 void TaskSocket::accept() {
     while (true) {
-        Fd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        Fd fd(::accept4(listening_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) return;
         ucred peer{};
         socklen_t size = sizeof peer;
         const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-                           (peer.uid == uid_ || peer.uid == 0);
+                           (peer.uid == listening_.uid || peer.uid == 0);
         if (!known || connections_.size() >= kConnectionsMax) continue;
         auto connection = std::make_shared<Connection>();
         connection->fd = std::move(fd);

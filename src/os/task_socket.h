@@ -4,6 +4,7 @@
 // connections are bounded, and answers that do not fit are dropped.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,22 +16,32 @@
 
 namespace muster::os {
 
+/// Listens at a name in a folder, and goes where the folder goes.
+struct ListeningSocket {
+    Fd fd;
+    std::uint64_t inode = 0;  // Of the name, which another file can be given.
+    std::uint32_t uid = 0;    // The only user whose connections are taken, besides root.
+};
+
 class TaskSocket {
 public:
     /// Answers a line: "" is "ok", else the text after "error ". May be called later, once.
     using Answer = std::function<void(std::string)>;
     using OnLine = std::function<void(TaskLine, Answer)>;
 
-    /// Binds anew at `path` in `folder` (a descriptor); the file is `uid`'s.
-    static Result<std::unique_ptr<TaskSocket>> open(EventLoop& loop, int folder, const char* name,
-                                                    std::uint32_t uid, OnLine on_line);
+    /// Binds anew at `name` in `folder` (a descriptor); the file is `uid`'s.
+    static Result<ListeningSocket> listen(int folder, const char* name, std::uint32_t uid);
+    /// What came before is not heard.
+    TaskSocket(EventLoop& loop, ListeningSocket listening, OnLine on_line);
     ~TaskSocket();
+    /// Hangs up, and gives the socket to the next.
+    ListeningSocket release();
     TaskSocket(const TaskSocket&) = delete;
     TaskSocket& operator=(const TaskSocket&) = delete;
 
 private:
     struct Connection;
-    TaskSocket(EventLoop& loop, Fd listening, std::uint32_t uid, OnLine on_line);
+    void stop();
     void accept();
     void read(Connection& connection);
     void take_lines(Connection& connection);
@@ -40,8 +51,7 @@ private:
     static void answer(Connection& connection, const std::string& text);
 
     EventLoop& loop_;
-    Fd listening_;
-    std::uint32_t uid_;
+    ListeningSocket listening_;
     OnLine on_line_;
     std::map<int, std::shared_ptr<Connection>> connections_;
     TokenBucket lines_, others_;

@@ -21,6 +21,8 @@ constexpr std::size_t kConnectionsMax = 16;
 }  // namespace
 
 void Supervisor::listen_control() {
+    listen_at_ = 0;
+    if (control_ >= 0) return;
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, files::kControl, sizeof address.sun_path - 1);
@@ -38,7 +40,10 @@ void Supervisor::listen_control() {
 
 void Supervisor::accept_control() {
     const int fd = ::accept4(control_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd >= 0) add_connection(fd);
+}
+
+void Supervisor::add_connection(int fd) {
     if (connections_.size() >= kConnectionsMax) {
         ::close(fd);
         return;
@@ -60,9 +65,17 @@ std::string Supervisor::state_text() const {
 void Supervisor::read_connection(Connection& connection) {
     char buffer[16 * 1024];
     while (connection.fd >= 0) {
-        const ssize_t n = ::recv(connection.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+        iovec part{buffer, sizeof buffer};
+        alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = space;
+        message.msg_controllen = sizeof space;
+        const ssize_t n = ::recvmsg(connection.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n > 0) {
-            on_packet(connection, std::string_view(buffer, static_cast<std::size_t>(n)));
+            on_packet(connection, std::string_view(buffer, static_cast<std::size_t>(n)),
+                      attached(message));
             continue;
         }
         if (n < 0 && errno == EINTR) continue;
@@ -81,10 +94,13 @@ void Supervisor::drop(Connection& connection) {
     }
     ::close(connection.fd);
     connection.fd = -1;
+    listen_control();  // The agent may be gone, and the next one must find the way.
 }
 
-void Supervisor::on_packet(Connection& connection, std::string_view text) {
+void Supervisor::on_packet(Connection& connection, std::string_view text, int fd) {
     const char kind = text.front();
+    if (kind == packet::kConnect && fd >= 0) return handed_.push_back(fd);
+    if (fd >= 0) ::close(fd);
     text.remove_prefix(1);
     const std::size_t space = text.find(' ');
     const std::string_view second =

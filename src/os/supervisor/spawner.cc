@@ -9,9 +9,7 @@
 #include "os/supervisor/supervisor.h"
 
 namespace muster::os {
-namespace {
 
-/// The descriptor that came with a packet, or -1.
 int attached(msghdr& message) {
     const cmsghdr* header = CMSG_FIRSTHDR(&message);
     if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return -1;
@@ -19,8 +17,6 @@ int attached(msghdr& message) {
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     return fd;
 }
-
-}  // namespace
 
 int spawn_supervisors(int agent) {
     ::setsid();

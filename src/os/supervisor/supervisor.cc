@@ -27,6 +27,7 @@ constexpr std::int64_t kFenceGraceMs = 2'000;
 constexpr std::int64_t kSyncWorthMs = 1'000;  // A shorter task is repeated after a power cut.
 constexpr std::int64_t kStuckAfterMs = 5'000;
 constexpr std::int64_t kRetryMaxMs = 1'000;
+constexpr std::int64_t kListenAfterMs = 1'000;  // A shorter task needs no name to be reached by.
 
 }  // namespace
 
@@ -47,7 +48,8 @@ Supervisor::~Supervisor() {
 
 int Supervisor::run() {
     if (!open_signals()) return 1;
-    listen_control();
+    if (connections_.empty()) listen_control();
+    if (control_ < 0) listen_at_ = steady_ms() + kListenAfterMs;
     begin();
     while (phase_ != Phase::Over) loop_once();
     return 0;
@@ -84,6 +86,7 @@ void Supervisor::loop_once() {
         if (polled[2 + i].revents != 0) read_pipe(pipes_[i]);
     for (std::size_t i = 0; i < connections; ++i)
         if (polled[2 + pipes + i].revents != 0) read_connection(connections_[i]);
+    for (const int fd : std::exchange(handed_, {})) add_connection(fd);
     if (polled[1].revents != 0) accept_control();
     if (polled[0].revents != 0) {
         signalfd_siginfo info{};
@@ -102,7 +105,7 @@ int Supervisor::wait_ms() const {
     std::int64_t at = INT64_MAX;
     for (const Pipe& pipe : pipes_)
         if (pipe.flush_at != 0) at = std::min(at, pipe.flush_at);
-    for (const std::int64_t timer : {terminate_at_, kill_at_, retry_at_, orphan_at_})
+    for (const std::int64_t timer : {terminate_at_, kill_at_, retry_at_, orphan_at_, listen_at_})
         if (timer != 0) at = std::min(at, timer);
     if (at == INT64_MAX) return -1;
     return static_cast<int>(std::clamp<std::int64_t>(at - steady_ms(), 0, 1'000'000));
@@ -121,6 +124,7 @@ void Supervisor::watch_for_agent() {
 
 void Supervisor::on_timers() {
     const std::int64_t now = steady_ms();
+    if (listen_at_ != 0 && listen_at_ <= now) listen_control();
     if (orphan_at_ != 0 && orphan_at_ <= now && phase_ != Phase::Over) {
         orphan_at_ = 0;
         exit_.fenced = true;
@@ -420,7 +424,7 @@ void Supervisor::end() {
     }
     phase_ = Phase::Over;
     tell_all(packet::kEnded, std::to_string(log_.size()));
-    ::unlinkat(dir_, files::kControl, 0);
+    if (control_ >= 0) ::unlinkat(dir_, files::kControl, 0);
 }
 
 void Supervisor::judge(Exit& exit) const {
@@ -448,6 +452,8 @@ int supervise(const char* folder, int agent) {
     // Held as long as this process lives: no second supervisor, and no doubt about the first.
     if (lock < 0 || ::flock(lock, LOCK_EX | LOCK_NB) != 0) return 1;
     if (!read_small_file(dir, files::kLaunch, bytes) || !decode_launch(bytes, launch)) return 1;
+    // Whatever becomes of this process: from here on nobody starts the task a second time.
+    if (::fchmod(lock, 0400) != 0) return 1;
     if (agent >= 0) {
         ::fcntl(agent, F_SETFD, FD_CLOEXEC);
         ::fcntl(agent, F_SETFL, O_NONBLOCK);

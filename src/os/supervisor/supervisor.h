@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "os/supervisor/group.h"
@@ -95,7 +96,8 @@ private:
 
     // Control.
     void accept_control();
-    void on_packet(Connection& connection, std::string_view packet);
+    void add_connection(int fd);
+    void on_packet(Connection& connection, std::string_view packet, int fd);
     void read_connection(Connection& connection);
     void send(Connection& connection, char kind, std::string_view text,
               const std::vector<int>& fds = {});
@@ -117,12 +119,14 @@ private:
     std::vector<Rank> ranks_;
     std::vector<Pipe> pipes_;
     std::vector<Connection> connections_;
+    std::vector<int> handed_;  // Connections that came over another.
     std::vector<Exec> execs_;
     std::vector<std::string> go_env_;
     Exit exit_;
     bool judged_ = false;  // exit_ already says how: a rank failed, or nothing was run.
     bool stopping_ = false;
     bool no_children_ = false;       // waitpid said so.
+    std::int64_t listen_at_ = 0;     // steady_ms(): when the control socket is made.
     std::int64_t kill_at_ = 0;       // steady_ms(): the end of a grace; 0: none.
     std::int64_t terminate_at_ = 0;  // Within a notice's grace: when SIGTERM follows.
     std::int64_t absence_ms_ = -1;   // How long it may be without an agent after…
@@ -134,6 +138,9 @@ private:
     std::string stuck_;
     std::int64_t children_cpu_ms_ = 0;
 };
+
+/// The descriptor that came with a packet, or -1.
+int attached(msghdr& message);
 
 /// `muster-task FOLDER`, with the agent's connection as descriptor 3.
 int supervise(const char* folder, int agent);
