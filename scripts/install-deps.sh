@@ -8,7 +8,8 @@ build=(build-essential cmake ninja-build ccache mold pkg-config
        libsqlite3-dev rapidjson-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
 run=(iproute2 util-linux procps ca-certificates tzdata crun runc skopeo umoci)
 demo=(python3-torch python3-sklearn libopenblas0-pthread)
-test=(python3-yaml python3-jsonschema python3-pexpect docker-registry busybox-static nftables tmux curl)
+test=(python3-yaml python3-jsonschema python3-pexpect docker-registry busybox-static nftables tmux curl
+      openmpi-bin libopenmpi-dev mpich libmpich-dev)
 
 wanted=("${build[@]}" "${run[@]}")
 case ${1:-build} in

@@ -187,6 +187,26 @@ TEST(Gang, the_first_bad_end_decides_and_the_others_are_peers) {
     EXPECT_EQ(world.extra(id).attempts[0].node, "n2");
 }
 
+TEST(Gang, mpi_ranks_learn_where_their_peers_take_commands) {
+    World world;
+    for (const char* name : {"n1", "n2"}) world.hello(name);
+    model::JobSpec spec = gang_job(2, 0);
+    spec.launch = model::Launch::Mpi;
+    spec.roles[0].cpus = MilliCpu{3'000};
+    const JobId id = world.submit(spec);
+    world.plan();
+    // Without devices a slot is a CPU.
+    EXPECT_EQ((*world.sent<protocol::StartTask>()[1].gang)[1].slots, 3u);
+    for (const std::uint32_t rank : {0u, 1u}) {
+        protocol::TaskStatus ready = world.status(id, rank, TaskState::Ready);
+        ready.launch = {.port = 100 + static_cast<int>(rank), .secret = "s" + std::to_string(rank)};
+        world.report(ready);
+    }
+    const std::vector<protocol::LaunchPoint> points = {{100, "s0"}, {101, "s1"}};
+    ASSERT_EQ(world.sent<protocol::Go>().size(), 2u);
+    for (const protocol::Go& go : world.sent<protocol::Go>()) EXPECT_EQ(go.launch, points);
+}
+
 TEST(Gang, mpi_is_done_when_its_first_rank_is) {
     World world;
     for (const char* name : {"n1", "n2"}) world.hello(name);

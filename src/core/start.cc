@@ -152,8 +152,12 @@ private:
     std::vector<Placed> placed_;
 };
 
-std::uint32_t slots_of(const Placed& placed) {
-    return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(placed.devices.size()));
+/// Ranks on a node: one a device; without devices mpirun starts one a whole CPU.
+std::uint32_t slots_of(const Placed& placed, model::Launch launch) {
+    const bool by_cpus = placed.devices.empty() && launch == model::Launch::Mpi;
+    const std::int64_t slots =
+        by_cpus ? placed.cpus.value / 1000 : static_cast<std::int64_t>(placed.devices.size());
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(1, slots));
 }
 
 }  // namespace
@@ -248,12 +252,12 @@ Job Stepper::element_of(const Job& parent) {
 }
 
 std::shared_ptr<const protocol::Gang> Stepper::gang_of(const Job& job,
-                                                       const model::JobSpec&) const {
+                                                       const model::JobSpec& spec) const {
     auto gang = std::make_shared<protocol::Gang>();
     for (const Placed& placed : extra_of(job).allocation->slots) {
         const model::NodeFacts& facts = *tables_.nodes.at(placed.node.value).facts;
         gang->push_back({facts.name, facts.addresses.empty() ? "" : facts.addresses.front(),
-                         placed.group, slots_of(placed)});
+                         placed.group, slots_of(placed, spec.launch)});
     }
     return gang;
 }
@@ -291,8 +295,10 @@ void Stepper::send_start(const Job& job, std::uint32_t rank,
 
 void Stepper::send_go(const Job& job, std::uint32_t rank) {
     const JobLive& live = tables_.live.at(job.id.value);
-    send(extra_of(job).allocation->slots[rank].node,
-         protocol::Go{term(), {job.id, job.epoch, rank}, live.master_address, live.master_port});
+    protocol::Go go{term(), {job.id, job.epoch, rank}, live.master_address, live.master_port};
+    if (cached_spec(state_, job.spec)->launch == model::Launch::Mpi)
+        for (const protocol::TaskStatus& task : live.tasks) go.launch.push_back(task.launch);
+    send(extra_of(job).allocation->slots[rank].node, std::move(go));
 }
 
 bool is_gang(const Job& job) {

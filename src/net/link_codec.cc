@@ -146,6 +146,14 @@ pb::Cause cause_to(model::Cause cause) {
 
 // ---- agent to controller ----
 
+void put(const LaunchPoint& point, pb::LaunchPoint* out) {
+    out->set_port(point.port);
+    out->set_secret(point.secret);
+}
+LaunchPoint get(const pb::LaunchPoint& in) {
+    return {.port = in.port(), .secret = in.secret()};
+}
+
 void put(const TaskStatus& status, pb::TaskStatus* out) {
     put(status.key, out->mutable_key());
     out->set_term(status.term);
@@ -153,6 +161,7 @@ void put(const TaskStatus& status, pb::TaskStatus* out) {
     out->set_done(status.done);
     out->set_total(status.total);
     out->set_port(status.port);
+    if (status.launch != LaunchPoint{}) put(status.launch, out->mutable_launch());
     if (status.end == model::TaskEnd{}) return;
     pb::TaskEnd* end = out->mutable_end();
     end->set_cause(cause_to(status.end.cause));
@@ -170,7 +179,8 @@ TaskStatus get(const pb::TaskStatus& in, Doubt& doubt) {
                       .done = in.done(),
                       .total = in.total(),
                       .port = in.port(),
-                      .end = {}};
+                      .end = {},
+                      .launch = get(in.launch())};
     if (in.has_end()) {
         const pb::TaskEnd& end = in.end();
         status.end = {.cause = cause_of(end.cause(), doubt),
@@ -369,6 +379,7 @@ struct ControllerPutter {
         put(m.key, o->mutable_key());
         o->set_master_address(m.master_address);
         o->set_master_port(m.master_port);
+        for (const LaunchPoint& point : m.launch) put(point, o->add_launch());
     }
     void operator()(const NoticeTask& m) const {
         pb::NoticeTask* o = out->mutable_notice_task();
@@ -476,10 +487,9 @@ ControllerMessage get(const pb::ControllerMessage& in, Doubt& doubt) {
         case pb::ControllerMessage::kStartTask: return get(in.start_task());
         case pb::ControllerMessage::kGo: {
             const pb::Go& i = in.go();
-            return Go{.term = i.term(),
-                      .key = get(i.key()),
-                      .master_address = i.master_address(),
-                      .master_port = i.master_port()};
+            Go go{i.term(), get(i.key()), i.master_address(), i.master_port(), {}};
+            for (const pb::LaunchPoint& point : i.launch()) go.launch.push_back(get(point));
+            return go;
         }
         case pb::ControllerMessage::kNoticeTask: {
             const pb::NoticeTask& i = in.notice_task();

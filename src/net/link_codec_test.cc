@@ -45,8 +45,9 @@ public:
     }
     TaskStatus status() {
         return {key(),    any(),   static_cast<TaskState>(prng_.below(7)), number(),
-                number(), small(), flag() ? end() : model::TaskEnd{}};
+                number(), small(), flag() ? end() : model::TaskEnd{},      point()};
     }
+    LaunchPoint point() { return flag() ? LaunchPoint{small(), text()} : LaunchPoint{}; }
     model::Device device() {
         return {text(),  text(), text(), text(), Bytes{number()}, small(), text(),
                 texts(), flag(), text(), text(), flag(),          texts()};
@@ -127,7 +128,9 @@ public:
                                       return PeerAddress{text(), text(), small()};
                                   })};
             case 2: return start();
-            case 3: return Go{any(), key(), text(), small()};
+            case 3:
+                return Go{any(), key(), text(), small(),
+                          many<LaunchPoint>([this] { return point(); })};
             case 4: return NoticeTask{any(), key(), cause(), duration(), text()};
             case 5: return StopTask{any(), key(), cause(), duration()};
             case 6: return ForgetTask{any(), key()};
@@ -194,12 +197,13 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
         "net/link_codec.cc, fill it in this test's Maker, then change this count";
     EXPECT_EQ(member_count<TaskKey>(), 3U) << what;
     EXPECT_EQ(member_count<GangMember>(), 4U) << what;
+    EXPECT_EQ(member_count<LaunchPoint>(), 2U) << what;
     EXPECT_EQ(member_count<LeaseRules>(), 4U) << what;
     EXPECT_EQ(member_count<PeerAddress>(), 3U) << what;
     EXPECT_EQ(member_count<Welcome>(), 5U) << what;
     EXPECT_EQ(member_count<LeaseGrant>(), 3U) << what;
     EXPECT_EQ(member_count<StartTask>(), 19U) << what;
-    EXPECT_EQ(member_count<Go>(), 4U) << what;
+    EXPECT_EQ(member_count<Go>(), 5U) << what;
     EXPECT_EQ(member_count<NoticeTask>(), 5U) << what;
     EXPECT_EQ(member_count<StopTask>(), 4U) << what;
     EXPECT_EQ(member_count<ForgetTask>(), 2U) << what;
@@ -207,7 +211,7 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<OpenTunnel>(), 7U) << what;
     EXPECT_EQ(member_count<TunnelInput>(), 5U) << what;
     EXPECT_EQ(member_count<CancelRequest>(), 1U) << what;
-    EXPECT_EQ(member_count<TaskStatus>(), 7U) << what;
+    EXPECT_EQ(member_count<TaskStatus>(), 8U) << what;
     EXPECT_EQ(member_count<Hello>(), 3U) << what;
     EXPECT_EQ(member_count<Heartbeat>(), 1U) << what;
     EXPECT_EQ(member_count<FactsChanged>(), 1U) << what;

@@ -163,6 +163,32 @@ TEST_F(Containers, memory_setup_signals_and_commands_work_as_without_one) {
     EXPECT_NE(node_->log(stopped.key).find("saved\n"), std::string::npos);
 }
 
+TEST_F(Containers, commands_of_an_mpi_jobs_first_node_run_in_its_other_containers) {
+    protocol::StartTask gang[2];
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        gang[rank] =
+            order(1,
+                  "echo in | ssh b 'read x; echo $x $MUSTER_NODE_RANK $FROM_IMAGE; "
+                  "sleep 9874 & exit 5'; echo $?; muster-rsh b 'kill -9 $$'; echo $?; exit 3",
+                  [](model::JobSpec& spec) { spec.launch = model::Launch::Mpi; });
+        gang[rank].key.rank = rank;
+        gang[rank].barrier = true;
+        gang[rank].gang = std::make_shared<const protocol::Gang>(protocol::Gang{
+            {.name = "a", .address = "127.0.0.1"}, {.name = "b", .address = "127.0.0.1"}});
+        (*node_)->start(gang[rank]);
+    }
+    std::vector<protocol::LaunchPoint> points;
+    for (const auto& task : gang)
+        points.push_back(node_->wait_state(task.key, TaskState::Ready).launch);
+    // The first node may be the faster one.
+    for (const auto& task : gang)
+        (*node_)->release({.term = 1, .key = task.key, .master_address = "x", .launch = points});
+    EXPECT_EQ(node_->wait_end(gang[0].key).exit_code, 3);
+    EXPECT_EQ(node_->log(gang[0].key), "in 1 yes\n5\n137\n");
+    (*node_)->stop(gang[1].key, Cause::Peer, Duration{5'000});
+    EXPECT_EQ(node_->wait_end(gang[1].key).cause, Cause::Peer);
+}
+
 TEST_F(Containers, an_agent_that_is_restarted_adopts_it_F33) {
     const auto ask =
         order(1, "while [ ! -e $MUSTER_SCRATCH/stop ]; do sleep 0.05; done; echo seen");

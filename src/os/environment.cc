@@ -12,6 +12,8 @@ namespace {
 using model::Launch;
 using protocol::GangMember;
 
+constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// The members that form one world with this task: its role, or the whole gang if it has one role.
 struct World {
     std::vector<GangMember> members;
@@ -70,7 +72,7 @@ std::string joined(const std::vector<GangMember>& members, std::string GangMembe
 }
 
 void set_user(Variables& out, const EnvironmentAsk& ask) {
-    out.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    out.set("PATH", kPath);
     out.set_if("HOME", ask.user.home);
     out.set("USER", ask.user.name);
     out.set("LOGNAME", ask.user.name);
@@ -130,6 +132,43 @@ void set_devices(Variables& out, const EnvironmentAsk& ask) {
     out.set("MUSTER_DEVICES", join(all, ","));
 }
 
+/// Host files, and on several nodes the way to the others: muster-task in place of ssh.
+void set_mpi(Variables& out, const EnvironmentAsk& ask) {
+    out.set("OMPI_MCA_orte_default_hostfile", ask.host_file);
+    out.set("OMPI_MCA_orte_keep_fqdn_hostnames", "true");
+    out.set("OMPI_MCA_orte_set_default_slots", "slots");
+    out.set("PRTE_MCA_prte_default_hostfile", ask.host_file);
+    out.set("PRTE_MCA_prte_keep_fqdn_hostnames", "true");
+    out.set("HYDRA_HOST_FILE", ask.machine_file);
+    out.set("I_MPI_HYDRA_HOST_FILE", ask.machine_file);
+    // Other jobs may run on this node, and every mpirun would bind to its first cores.
+    out.set("OMPI_MCA_hwloc_base_binding_policy", "none");
+    out.set("PRTE_MCA_hwloc_default_binding_policy", "none");
+    // Root is a fact of the site, not a slip of the user: he asked for it by his identity.
+    if (ask.user.uid == 0) {
+        out.set("OMPI_ALLOW_RUN_AS_ROOT", 1);
+        out.set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", 1);
+    }
+    if (ask.launch_file.empty()) return;
+    const std::string launcher = ask.launch_bin + "/muster-rsh";
+    out.set("MUSTER_LAUNCH_FILE", ask.launch_file);
+    out.set("MUSTER_LAUNCH_BIN", ask.launch_bin);
+    out.set("OMPI_MCA_plm", "rsh");
+    out.set("OMPI_MCA_plm_rsh_agent", launcher);
+    out.set("OMPI_MCA_plm_rsh_args", "");
+    out.set("PRTE_MCA_plm", "ssh");
+    out.set("PRTE_MCA_plm_ssh_agent", launcher);
+    out.set("HYDRA_LAUNCHER", "ssh");
+    out.set("HYDRA_LAUNCHER_EXEC", launcher);
+    out.set("I_MPI_HYDRA_BOOTSTRAP", "ssh");
+    out.set("I_MPI_HYDRA_BOOTSTRAP_EXEC", launcher);
+    // Of the first node's variables only those asked for: each node has its devices and files.
+    out.set("HYDRA_ENV", "none");
+    // pdsh (DeepSpeed) knows ssh by its name only.
+    out.set("PDSH_RCMD_TYPE", "ssh");
+    out.set("PATH", ask.launch_bin + ":" + kPath);
+}
+
 void set_launch(Variables& out, const EnvironmentAsk& ask, const World& world) {
     const protocol::StartTask& order = ask.order;
     const auto nodes = static_cast<std::int64_t>(world.members.size());
@@ -144,25 +183,7 @@ void set_launch(Variables& out, const EnvironmentAsk& ask, const World& world) {
     }
     out.set("JAX_NUM_PROCESSES", per_gpu ? world.size : nodes);
     if (!per_gpu) out.set("JAX_PROCESS_ID", world.node);
-    if (ask.spec.launch == Launch::Mpi) {
-        out.set("OMPI_MCA_orte_default_hostfile", ask.host_file);
-        out.set("OMPI_MCA_orte_keep_fqdn_hostnames", "true");
-        out.set("OMPI_MCA_orte_set_default_slots", "slots");
-        out.set("PRTE_MCA_prte_default_hostfile", ask.host_file);
-        out.set("PRTE_MCA_prte_keep_fqdn_hostnames", "true");
-        out.set("I_MPI_HYDRA_HOST_FILE", ask.host_file);
-        if (!ask.launcher.empty()) {
-            out.set("OMPI_MCA_plm_rsh_agent", ask.launcher);
-            out.set("OMPI_MCA_plm_rsh_args", "");
-            out.set("PRTE_MCA_plm_ssh_agent", ask.launcher);
-            out.set("I_MPI_HYDRA_BOOTSTRAP_EXEC", ask.launcher);
-        }
-        // Root is a fact of the site, not a slip of the user: he asked for it by his identity.
-        if (ask.user.uid == 0) {
-            out.set("OMPI_ALLOW_RUN_AS_ROOT", 1);
-            out.set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", 1);
-        }
-    }
+    if (ask.spec.launch == Launch::Mpi) set_mpi(out, ask);
     out.set("DMLC_NUM_WORKER", nodes);
     out.set("DMLC_TASK_ID", order.role_index);
 }
@@ -245,15 +266,35 @@ std::vector<std::string> master_environment(const EnvironmentAsk& ask, const std
     return all;
 }
 
-std::string host_file(const protocol::StartTask& order) {
+bool is_mpi_gang(const protocol::StartTask& order, const model::JobSpec& spec) {
+    return spec.launch == Launch::Mpi && order.gang && order.gang->size() > 1;
+}
+
+bool runs_command(const protocol::StartTask& order, const model::JobSpec& spec) {
+    return spec.launch != Launch::Mpi || world_of(order).node == 0;
+}
+
+namespace {
+
+std::string hosts(const protocol::StartTask& order, std::string_view before_slots) {
     std::string text;
     std::set<std::string> seen;
     for (const GangMember& member : world_of(order).members) {
         if (!seen.insert(member.address).second) continue;
-        text += member.address +
-                " slots=" + std::to_string(std::max<std::uint32_t>(member.slots, 1)) + "\n";
+        text.append(member.address).append(before_slots);
+        text += std::to_string(std::max<std::uint32_t>(member.slots, 1)) + "\n";
     }
     return text;
+}
+
+}  // namespace
+
+std::string host_file(const protocol::StartTask& order) {
+    return hosts(order, " slots=");
+}
+
+std::string machine_file(const protocol::StartTask& order) {
+    return hosts(order, ":");
 }
 
 std::string topology_json(const EnvironmentAsk& ask) {

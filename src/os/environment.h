@@ -21,7 +21,9 @@ struct EnvironmentAsk {
     std::string interface;               // That carries the node's address; "": not known.
     std::string shell;                   // "/bin/bash"
     // As the task sees them (a container has paths of its own).
-    std::string socket, notice_file, topology_file, host_file, scratch, launcher;
+    std::string socket, notice_file, topology_file, host_file, scratch;
+    std::string machine_file;             // As host_file, in the form of MPICH and Intel MPI.
+    std::string launch_file, launch_bin;  // Of a gang of `launch: mpi`; "": none is needed.
     std::string checkpoint_dir, latest_checkpoint;  // "": none.
 };
 
@@ -35,8 +37,14 @@ std::vector<std::string> master_environment(const EnvironmentAsk& ask, const std
 
 /// Processes that `run` is started as on this node.
 int local_ranks(const protocol::StartTask& order, const model::JobSpec& spec);
+/// `launch: mpi` over several nodes: there is more to it than variables.
+bool is_mpi_gang(const protocol::StartTask& order, const model::JobSpec& spec);
+/// False on the nodes that mpirun starts its processes on by itself.
+bool runs_command(const protocol::StartTask& order, const model::JobSpec& spec);
 /// "host slots=N", every host once.
 std::string host_file(const protocol::StartTask& order);
+/// "host:N", every host once.
+std::string machine_file(const protocol::StartTask& order);
 /// {"hosts":[…],"rank":…,"devices":[…]}
 std::string topology_json(const EnvironmentAsk& ask);
 

@@ -15,6 +15,7 @@
 #include "os/checkpoints.h"
 #include "os/environment.h"
 #include "os/posix.h"
+#include "os/remote.h"
 
 namespace muster::os {
 namespace {
@@ -45,6 +46,8 @@ bool plain(char c) {
            std::string_view("-_./,:@%+=").find(c) != std::string_view::npos;
 }
 
+constexpr const char* kPeersFile = "peers";
+
 Status give(int dir, const char* path, const UserFacts& user, bool root) {
     if (!root) return Ok{};
     struct stat about {};
@@ -69,9 +72,15 @@ Status write_for_user(int dir, const char* path, std::string_view text, const Us
     return give(dir, path, user, root);
 }
 
+/// muster-task, as the task sees it.
+std::string own_program(const PrepareAsk& ask) {
+    return ask.spec.image.empty() ? ask.supervisor : inside::kInit;
+}
+
 EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
     const bool contained = !ask.spec.image.empty();
     const std::string run = contained ? inside::kRun : ask.folder + "/" + files::kRun;
+    const bool gang = is_mpi_gang(ask.order, ask.spec);
     return {.order = ask.order,
             .spec = ask.spec,
             .user = std::move(user),
@@ -83,7 +92,9 @@ EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
             .topology_file = run + "/topology.json",
             .host_file = run + "/hostfile",
             .scratch = contained ? inside::kScratch : ask.folder + "/" + files::kScratch,
-            .launcher = {},
+            .machine_file = run + "/machinefile",
+            .launch_file = gang ? run + "/" + kPeersFile : "",
+            .launch_bin = gang ? run + "/bin" : "",
             .checkpoint_dir = {},
             .latest_checkpoint = {}};
 }
@@ -107,8 +118,30 @@ Status make_files(const PrepareAsk& ask, const EnvironmentAsk& environment) {
     if (!run) return system_error("open", files::kRun);
     MUSTER_TRY(
         write_for_user(run.get(), "hostfile", host_file(ask.order), environment.user, ask.root));
+    if (ask.spec.launch == model::Launch::Mpi) {
+        MUSTER_TRY(write_for_user(run.get(), "machinefile", machine_file(ask.order),
+                                  environment.user, ask.root));
+    }
+    if (is_mpi_gang(ask.order, ask.spec)) {
+        MUSTER_TRY(make_folder(run.get(), "bin", environment.user, ask.root));
+        for (const char* name : {"bin/muster-rsh", "bin/ssh"})
+            if (::symlinkat(own_program(ask).c_str(), run.get(), name) != 0 && errno != EEXIST)
+                return system_error("make link", name);
+    }
     return write_for_user(run.get(), "topology.json", topology_json(environment), environment.user,
                           ask.root);
+}
+
+/// What `launch: mpi` over several nodes needs of the supervisor.
+void prepare_gang(const PrepareAsk& ask, const std::string& shell, Launch& launch) {
+    launch.remote = (*ask.order.gang)[ask.order.key.rank].address;
+    launch.shell = shell;
+    if (runs_command(ask.order, ask.spec)) return;
+    const bool contained = !ask.spec.image.empty();
+    const std::string up = std::string(files::kRun) + "/up";
+    launch.run = {own_program(ask), "--wait",
+                  contained ? std::string(inside::kRun) + "/up" : ask.folder + "/" + up};
+    if (contained) launch.remote_after = up;
 }
 
 /// Locked memory is what RDMA registers; more is not given than the agent has itself.
@@ -223,11 +256,6 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     if (environment.devices.size() != ask.order.devices.size())
         return Refused{.cause = model::Cause::DeviceFault,
                        .message = "a device of the order is not on this node any more"};
-    if (ask.spec.launch == model::Launch::Mpi && ask.order.gang->size() > 1)
-        return Refused{.cause = model::Cause::UserError,
-                       .message =
-                           "launch: mpi over several nodes is not there yet; use torchrun, "
-                           "per-gpu or per-node, or one node"};
     const std::string workdir = ask.spec.workdir.empty() ? environment.scratch : ask.spec.workdir;
     Prepared prepared;
     prepared.checkpoint_dir = checkpoint_folder(ask);
@@ -256,6 +284,7 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
         launch.secrets.push_back(secret.name + "=" + secret.file);
     if (!ask.spec.setup.empty()) launch.setup = {shell, "-c", ask.spec.setup};
     launch.run = command_of(ask.spec.roles[ask.order.role].run, shell);
+    if (is_mpi_gang(ask.order, ask.spec)) prepare_gang(ask, shell, launch);
     launch.workdir = workdir;
     for (int rank = 0; rank < local_ranks(ask.order, ask.spec); ++rank)
         launch.ranks.push_back({.env = rank_environment(environment, rank)});
@@ -307,6 +336,31 @@ std::string go_file(const PrepareAsk& ask, const std::string& address, int port)
         put_record(text, "env", variable);
     put_record(text, "end", 1);
     return text;
+}
+
+Status write_peers(const PrepareAsk& ask, const std::vector<protocol::LaunchPoint>& points) {
+    auto found = user_of(ask);
+    const auto* user = std::get_if<UserFacts>(&found);
+    const protocol::Gang& gang = *ask.order.gang;
+    if (user == nullptr || points.size() != gang.size())
+        return Error{.code = Code::Internal, .message = "the release names not all of the gang"};
+    remote::Peers peers{.user = user->name, .self = ask.order.key.rank, .nodes = {}};
+    for (std::size_t rank = 0; rank < gang.size(); ++rank)
+        peers.nodes.push_back({.name = gang[rank].name,
+                               .address = gang[rank].address,
+                               .port = points[rank].port,
+                               .secret = points[rank].secret});
+    const std::string folder = ask.folder + "/" + files::kRun;
+    const Fd run(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    // The folder is the user's own by now, and what lies there may be a link to elsewhere.
+    (void)::unlinkat(run.get(), kPeersFile, 0);
+    const Fd file(::openat(run.get(), kPeersFile,
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const std::string bytes = encode(peers);
+    if (!file || (ask.root && ::fchown(file.get(), user->uid, user->gid) != 0) ||
+        ::write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+        return system_error("write", folder + "/" + kPeersFile);
+    return Ok{};
 }
 
 std::vector<model::Device> find_devices(const std::vector<model::Device>& known,

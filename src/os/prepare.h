@@ -57,6 +57,9 @@ std::string path_on_node(const PrepareAsk& ask, const std::string& seen);
 /// What the go file says, once rank 0's place is known.
 std::string go_file(const PrepareAsk& ask, const std::string& address, int port);
 
+/// Where the gang's nodes take commands of each other, in a file that only the job's user reads.
+Status write_peers(const PrepareAsk& ask, const std::vector<protocol::LaunchPoint>& points);
+
 /// argv that runs `script` as a shell would; a plain command needs no shell.
 std::vector<std::string> command_of(const std::string& script, const std::string& shell);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/environment.h"
 #include "os/kept_logs.h"
 #include "os/order_file.h"
 #include "os/supervisor/group.h"
@@ -278,6 +279,9 @@ void Task::tell_lease() {
 
 void Task::release(const protocol::Go& go) {
     if (ended() || released_ || !dir_ || order_.role >= spec_.roles.size()) return;
+    if (is_mpi_gang(order_, spec_))
+        if (Status written = write_peers(prepare_ask(), go.launch); !written)
+            return refuse({.message = written.error().message});
     // While it is being prepared the file is enough: the supervisor looks for it.
     if (Status written =
             write(files::kGo, go_file(prepare_ask(), go.master_address, go.master_port));
@@ -413,6 +417,12 @@ void Task::on_packet(char kind, std::string_view text) {
     if (word == "preparing") return set_state(TaskState::Preparing);
     if (word == "running") return set_state(TaskState::Running);
     if (word != "ready") return;
+    if (word.size() < text.size()) {
+        text.remove_prefix(word.size() + 1);
+        const std::size_t space = std::min(text.find(' '), text.size());
+        status_.launch = {.port = static_cast<int>(to_number(text.substr(0, space))),
+                          .secret = std::string(text.substr(std::min(space + 1, text.size())))};
+    }
     if (order_.key.rank == 0 && status_.port == 0) status_.port = context_.take_port();
     set_state(TaskState::Ready);
 }

@@ -100,6 +100,9 @@ std::string encode(const Launch& launch) {
         if (group.join) flags.push_back('j');
         put_record(out, "cgroup", flags + ":" + group.path);
     }
+    put_record(out, "remote", launch.remote);
+    put_record(out, "shell", launch.shell);
+    put_record(out, "remote-after", launch.remote_after);
     put_record(out, "barrier", launch.barrier);
     put_record(out, "pty", launch.pty);
     put_record(out, "container-id", launch.container_id);
@@ -162,6 +165,12 @@ void take_launch_record(Launch& launch, std::string_view key, std::string_view v
         take_limit(launch, value);
     } else if (key == "cgroup") {
         take_group(launch, value);
+    } else if (key == "remote") {
+        launch.remote = value;
+    } else if (key == "shell") {
+        launch.shell = value;
+    } else if (key == "remote-after") {
+        launch.remote_after = value;
     } else if (key == "barrier") {
         launch.barrier = number != 0;
     } else if (key == "pty") {

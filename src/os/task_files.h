@@ -43,7 +43,9 @@ constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows
 constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
 constexpr char kConnect = 'C';   // With a descriptor: one more connection.
 // To the agent.
-constexpr char kState = 'T';    // "preparing", "ready", "running", "stopping [why it takes long]"
+// "preparing", "ready [<port> <secret>]" (for commands of other nodes), "running", "stopping [why
+// it takes long]"
+constexpr char kState = 'T';
 constexpr char kLog = 'L';      // "<bytes now>"
 constexpr char kEnded = 'E';    // The exit file is there.
 constexpr char kStreams = 'x';  // "<id>" with descriptors: 1 = terminal; 3 = stdin, stdout, stderr.
@@ -90,6 +92,10 @@ struct Launch {
     std::vector<RankLaunch> ranks;
     std::vector<LimitLaunch> limits;
     std::vector<GroupLaunch> groups_to_join;
+    /// Address to take commands of the gang's other nodes at; "": it takes none.
+    std::string remote;
+    std::string shell;         // That runs them.
+    std::string remote_after;  // They wait until this file of the task's folder is there; "": no.
     bool barrier = false;
     bool pty = false;
     bool reset_oom_score = false;

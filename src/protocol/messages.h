@@ -52,6 +52,13 @@ struct GangMember {
 };
 /// In rank order; shared by all orders of one attempt.
 using Gang = std::vector<GangMember>;
+/// Where a task's supervisor takes commands of the other nodes of its own gang (`launch: mpi`).
+/// The secret is the supervisor's, of this attempt: to be shown and logged nowhere.
+struct LaunchPoint {
+    int port = 0;  // 0: it takes none.
+    std::string secret;
+    friend bool operator==(const LaunchPoint&, const LaunchPoint&) = default;
+};
 
 // ---- controller to agent ---------------------------------------------------------------------
 
@@ -133,6 +140,7 @@ struct Go {
     TaskKey key;
     std::string master_address;
     int master_port = 0;
+    std::vector<LaunchPoint> launch;  // In rank order; empty unless `launch: mpi`.
     friend bool operator==(const Go&, const Go&) = default;
 };
 /// The preemption contract's notice: signal, file, then time to save.
@@ -204,6 +212,7 @@ struct TaskStatus {
     std::int64_t done = 0, total = 0;  // Bytes pulled, while Pulling.
     int port = 0;                      // Ready on rank 0: a port that is free on its node.
     model::TaskEnd end;                // When Ended.
+    LaunchPoint launch;                // From Ready on, in gangs of `launch: mpi`.
     friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
 };
 /// First message of every link: everything the agent has.

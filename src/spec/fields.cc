@@ -260,7 +260,9 @@ constexpr Field kFields[] = {
          "`torchrun`: once on each node, with the variables from which a plain `torchrun train.py` "
          "reads its rank and its master. `per-node`: once on each node. `per-gpu` (or "
          "`per-device`): once for each device, with RANK, LOCAL_RANK and WORLD_SIZE. `mpi`: once, "
-         "with a host file, for mpirun; on one node only in this version.",
+         "on the first node, for mpirun or mpiexec: they find the nodes (one slot a device; "
+         "without devices, a CPU) and the way to them in their variables, and need no ssh. The "
+         "job ends when the command does.",
      .read = read_launch},
     {.name = "restart",
      .type = Type::Restart,

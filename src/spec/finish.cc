@@ -169,10 +169,6 @@ void Normaliser::finish_launch() {
     if (spec.launch == model::Launch::PerGpu && !devices)
         fail(*launch, errors::kJobFieldsConflict,
              launch->text + ": needs gpus: there is no device to run on");
-    if (spec.launch == model::Launch::Mpi && several_nodes(spec))
-        fail(*launch, errors::kJobUnsupported,
-             "mpi: not supported by this version on more than one node; use per-node, and start "
-             "mpirun's daemons yourself");
 }
 
 void Normaliser::check_times() {

@@ -169,9 +169,6 @@ TEST(Parse, Launch) {
         {"launch: per-node", ""},
         {"launch: torchrun", "launch: torchrun"},
         {"launch: mpi", "launch: mpi"},
-        {"launch: mpi\nnodes: 2",
-         "!launch: mpi: not supported by this version on more than one node; use per-node, and "
-         "start mpirun's daemons yourself"},
         {"launch: per-gpu", "!launch: per-gpu: needs gpus: there is no device to run on"},
         {"launch: per-device", "!launch: per-device: needs gpus: there is no device to run on"},
         {"launch: torchrn",

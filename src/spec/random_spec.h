@@ -171,8 +171,6 @@ private:
         const bool any = std::any_of(s.roles.begin(), s.roles.end(),
                                      [](const model::Role& r) { return !r.devices.empty(); });
         if (s.launch == model::Launch::PerGpu && !any) s.launch = model::Launch::PerNode;
-        if (s.launch == model::Launch::Mpi && s.nodes() + s.roles[0].nodes_max > 2)
-            s.launch = model::Launch::Torchrun;
     }
     void rules(model::JobSpec& s) {
         if (half()) s.restart.max = random_.between(-1, model::kRestartsMax);

@@ -34,7 +34,9 @@ class Ended(Exception):
 
 
 class Cluster:
-    def __init__(self, agents=1, lease=None, agent_options=None, controller_options=None, state=None):
+    def __init__(self, agents=1, lease=None, agent_options=None, controller_options=None, state=None, net=None):
+        """net: the prefix of a scripts/testnet.sh with a host more than agents; agents are on hosts 2 and up."""
+        self.net = net
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="muster-e2e-"))
         self.state = pathlib.Path(state) if state else self.root / "controller"
         self.socket = self.root / "api.sock"
@@ -47,6 +49,13 @@ class Cluster:
         self.agents = {}
         self.env = dict(os.environ, MUSTER_SERVER=f"unix:{self.socket}", NO_COLOR="1",
                         HOME=str(self.root), XDG_CONFIG_HOME=str(self.root / "config"))
+
+    def host(self, number):
+        """The address of a host, and the words before a command that runs there (a host name of its own too)."""
+        if not self.net:
+            return "127.0.0.1", []
+        return (f"10.77.0.{number}", ["ip", "netns", "exec", f"{self.net}-host{number}", "unshare", "--uts", "sh", "-c",
+                                      'hostname "$0"; exec "$@"', f"host{number}"])
 
     # ---- start and stop ----------------------------------------------------------------------
 
@@ -68,13 +77,14 @@ class Cluster:
         self.close()
 
     def start_controller(self, wait=True):
+        address, on = self.host(1)
         config = {"state_dir": str(self.state), "socket": str(self.socket), "listen": "",
-                  "agents": f"127.0.0.1:{self.agent_port}", "advertise": "127.0.0.1", "lease": self.lease,
+                  "agents": f"{address}:{self.agent_port}", "advertise": address, "lease": self.lease,
                   **self.controller_options}
         path = self.root / "controller.yaml"
         path.write_text(json.dumps(config))
         with open(self.root / "controller.log", "ab") as log:
-            self.controller = subprocess.Popen([BIN / "musterd", "controller", "--config", path], stderr=log, stdout=log,
+            self.controller = subprocess.Popen([*on, BIN / "musterd", "controller", "--config", path], stderr=log, stdout=log,
                                                stdin=subprocess.DEVNULL)
         if wait:
             self.wait_serving()
@@ -93,11 +103,12 @@ class Cluster:
         name = f"n{number}"
         folder = self.root / name
         folder.mkdir(exist_ok=True)
-        config = {"name": name, "state_dir": str(folder / "state"), "address": "127.0.0.1", "peers": "127.0.0.1:0",
+        address, on = self.host(number + 1)
+        config = {"name": name, "state_dir": str(folder / "state"), "address": address, "peers": f"{address}:0",
                   **self.agent_options}
         path = folder / "agent.yaml"
         path.write_text(json.dumps(config))
-        command = [BIN / "musterd", "agent", "--config", path]
+        command = [*on, BIN / "musterd", "agent", "--config", path]
         if not (folder / "joined").exists():
             token = self.muster("token", "create", "--join", "-q").strip()
             command += ["--join", token]

@@ -67,6 +67,12 @@ int container_init() {
         if (key == "arg") argv.emplace_back(value);
         if (key == "end") whole = true;
     });
+    for (const std::string& variable : start.env())
+        if (constexpr std::string_view bin = "MUSTER_LAUNCH_BIN="; variable.starts_with(bin)) {
+            // The image's PATH is not known to whoever made the variables.
+            start.set("PATH=" + variable.substr(bin.size()) + ":" + std::string(start.path()));
+            break;
+        }
     ::close(3);
     if (!whole || argv.empty()) return 126;
     if (::getpid() != 1) return start_program(start, argv);

@@ -57,7 +57,9 @@ std::string Supervisor::state_text() const {
         return stuck_.empty() ? "stopping" : "stopping " + stuck_;
     switch (phase_) {
         case Phase::Setup: return "preparing";
-        case Phase::Ready: return "ready";
+        case Phase::Ready:
+            return remote_ < 0 ? "ready"
+                               : "ready " + std::to_string(remote_port_) + " " + remote_secret_;
         default: return "running";
     }
 }
@@ -160,6 +162,27 @@ void Supervisor::give_terminal(Connection& connection) {
     send(connection, packet::kExecEnded, "0 125 the task has no terminal (ask for one: --pty)");
 }
 
+Spawned Supervisor::spawn_beside(const SpawnAsk& ask) {
+    if (launch_.enter.empty()) return spawn(ask);
+    std::vector<std::string> enter;
+    for (const std::string& word : launch_.enter) {
+        if (word == "{id}") {
+            enter.push_back(launch_.container_id + "-0");
+        } else if (word != "{tty}") {
+            enter.push_back(word);
+        } else if (ask.terminal) {
+            enter.emplace_back("--tty");
+        }
+    }
+    return spawn({.launch = launch_,
+                  .argv = enter,
+                  .env = ask.env,
+                  .as = SpawnAs::Container,
+                  .inside = &ask.argv,
+                  .terminal = ask.terminal,
+                  .stdio = {ask.stdio[0], ask.stdio[1], ask.stdio[2]}});
+}
+
 void Supervisor::start_exec(Connection& connection, std::string_view records) {
     std::string id = "1";
     std::vector<std::string> argv;
@@ -205,24 +228,7 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         ours = {in[1], out[0], err[0]};
         theirs = {in[0], out[1], err[1]};
     }
-    std::vector<std::string> enter;
-    for (const std::string& word : launch_.enter) {
-        if (word == "{id}") {
-            enter.push_back(launch_.container_id + "-0");
-        } else if (word != "{tty}") {
-            enter.push_back(word);
-        } else if (tty) {
-            enter.emplace_back("--tty");
-        }
-    }
-    const SpawnAsk entering{.launch = launch_,
-                            .argv = enter,
-                            .env = ask.env,
-                            .as = SpawnAs::Container,
-                            .inside = &argv,
-                            .terminal = ask.terminal,
-                            .stdio = {ask.stdio[0], ask.stdio[1], ask.stdio[2]}};
-    const Spawned spawned = spawn(enter.empty() ? ask : entering);
+    const Spawned spawned = spawn_beside(ask);
     for (const int fd : theirs) ::close(fd);
     if (spawned.pid > 0) {
         execs_.push_back({.pid = spawned.pid, .connection = connection.fd, .id = id});

@@ -233,7 +233,7 @@ void ProgramStart::set(std::string variable) {
     env_.push_back(std::move(variable));
 }
 
-std::string_view ProgramStart::path_variable() const {
+std::string_view ProgramStart::path() const {
     for (const std::string& variable : env_)
         if (variable.compare(0, 5, "PATH=") == 0) return std::string_view(variable).substr(5);
     return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -250,11 +250,11 @@ int ProgramStart::run(const std::vector<std::string>& words) {
         ::execve(last_.c_str(), argv_.data(), envp_.data());
         error = errno;
     } else {
-        std::string_view path = path_variable();
-        while (!path.empty()) {
-            const std::size_t end = path.find(':');
-            candidate_.assign(path.substr(0, end));
-            path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
+        std::string_view rest = path();
+        while (!rest.empty()) {
+            const std::size_t end = rest.find(':');
+            candidate_.assign(rest.substr(0, end));
+            rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
             if (candidate_.empty()) candidate_.push_back('.');
             candidate_.append("/").append(words.front());
             ::execve(candidate_.c_str(), argv_.data(), envp_.data());

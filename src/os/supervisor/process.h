@@ -46,11 +46,11 @@ public:
     /// Replaces a variable of the same name.
     void set(std::string variable);
     const std::vector<std::string>& env() const { return env_; }
+    std::string_view path() const;
     /// Returns the errno only if it failed.
     int run(const std::vector<std::string>& argv);
 
 private:
-    std::string_view path_variable() const;
     std::vector<std::string> env_;
     std::vector<char*> argv_, envp_;
     std::string last_, candidate_;

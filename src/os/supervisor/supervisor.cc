@@ -42,7 +42,7 @@ Supervisor::Supervisor(int dir, Launch launch, int agent)
 Supervisor::~Supervisor() {
     for (const Connection& connection : connections_) ::close(connection.fd);
     for (const Pipe& pipe : pipes_) ::close(pipe.fd);
-    for (const int fd : {signals_, control_})
+    for (const int fd : {signals_, control_, remote_})
         if (fd >= 0) ::close(fd);
 }
 
@@ -73,9 +73,12 @@ bool Supervisor::open_signals() {
 
 void Supervisor::loop_once() {
     std::vector<pollfd> polled;
-    polled.reserve(2 + pipes_.size() + connections_.size());
+    polled.reserve(3 + pipes_.size() + connections_.size());
     polled.push_back({.fd = signals_, .events = POLLIN, .revents = 0});
     polled.push_back({.fd = control_, .events = POLLIN, .revents = 0});
+    // Who is faster than this node's release waits in the kernel.
+    const bool open = phase_ == Phase::Running && !stopping_;
+    polled.push_back({.fd = open ? remote_ : -1, .events = POLLIN, .revents = 0});
     const std::size_t pipes = pipes_.size(), connections = connections_.size();
     for (const Pipe& pipe : pipes_)
         polled.push_back({.fd = pipe.fd, .events = POLLIN, .revents = 0});
@@ -83,11 +86,12 @@ void Supervisor::loop_once() {
         polled.push_back({.fd = connection.fd, .events = POLLIN, .revents = 0});
     if (::poll(polled.data(), polled.size(), wait_ms()) < 0 && errno != EINTR) return;
     for (std::size_t i = 0; i < pipes; ++i)
-        if (polled[2 + i].revents != 0) read_pipe(pipes_[i]);
+        if (polled[3 + i].revents != 0) read_pipe(pipes_[i]);
     for (std::size_t i = 0; i < connections; ++i)
-        if (polled[2 + pipes + i].revents != 0) read_connection(connections_[i]);
+        if (polled[3 + pipes + i].revents != 0) read_connection(connections_[i]);
     for (const int fd : std::exchange(handed_, {})) add_connection(fd);
     if (polled[1].revents != 0) accept_control();
+    if (polled[2].revents != 0) accept_remote();
     if (polled[0].revents != 0) {
         signalfd_siginfo info{};
         while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
@@ -166,6 +170,7 @@ void Supervisor::on_children() {
 }
 
 void Supervisor::on_child(pid_t pid, int status) {
+    std::erase(remotes_, pid);
     if (pid == setup_pid_) {
         setup_pid_ = -1;
         if (phase_ != Phase::Setup) return;
@@ -197,6 +202,10 @@ void Supervisor::begin() {
     if (!mount_layer())
         return fail_launch({.error = std::string("cannot mount the task's layer on its image: ") +
                                      std::strerror(errno)},
+                           false);
+    if (!launch_.remote.empty() && !listen_remote())
+        return fail_launch({.error = std::string("cannot listen for the job's other nodes on ") +
+                                     launch_.remote + ": " + std::strerror(errno)},
                            false);
     if (!launch_.setup.empty()) return start_setup();
     become_ready();

@@ -107,6 +107,13 @@ private:
     void start_exec(Connection& connection, std::string_view records);
     void give_terminal(Connection& connection);
     std::string state_text() const;
+    /// A command beside the ranks: as the task's user, in its container.
+    Spawned spawn_beside(const SpawnAsk& ask);
+
+    // Commands of the gang's other nodes (remote_server.cc).
+    bool listen_remote();
+    void accept_remote();
+    [[noreturn]] void serve_remote(int socket);
 
     int dir_;
     Launch launch_;
@@ -114,6 +121,10 @@ private:
     LogWriter log_;
     Phase phase_ = Phase::Setup;
     int signals_ = -1, control_ = -1;
+    int remote_ = -1;  // Listens for the gang's other nodes.
+    int remote_port_ = 0;
+    std::string remote_secret_;
+    std::vector<pid_t> remotes_;  // One process a connection.
     int terminal_ = -1;
     pid_t setup_pid_ = -1;
     std::vector<Rank> ranks_;
@@ -148,6 +159,13 @@ int supervise(const char* folder, int agent);
 /// folder, with that task's agent connection attached; a supervisor is forked for it. Starting one
 /// this way costs a fraction of an exec. Ends with the agent; the supervisors stay.
 int spawn_supervisors(int agent);
+/// `muster-task --wait [FILE]`: makes an empty FILE and does nothing until SIGTERM. What the other
+/// nodes of an mpi job run.
+int wait_for_end(const char* here);
+/// `muster-task --rsh …`, also under the names muster-rsh and ssh: runs a command on another node
+/// of the job and takes the words that ssh takes. As `ssh`, hosts that are not the job's go to the
+/// ssh that comes later in PATH.
+int launch_remote(bool as_ssh, int count, char** words);
 /// `muster-task --init`: the first process in a container. Takes environment and command from
 /// descriptor 3, runs it, reaps, and ends as it ended.
 int container_init();
