@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -187,6 +189,22 @@ Ran run_program(const RunAsk& ask) {
     }
     ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return ran;
+}
+
+void unmap_code() {
+    const auto maps = read_file("/proc/self/maps");
+    if (!maps) return;
+    for (std::size_t at = 0; at < maps->size();) {
+        const std::size_t end = std::min(maps->find('\n', at), maps->size());
+        unsigned long begin = 0, after = 0;
+        char rights[5] = {};
+        // Only what is a file's and cannot be written: it comes back from the file as it was.
+        if (std::sscanf(maps->c_str() + at, "%lx-%lx %4s", &begin, &after, rights) == 3 &&
+            std::string_view(rights) == "r-xp" &&
+            std::memchr(maps->data() + at, '/', end - at) != nullptr)
+            (void)::madvise(reinterpret_cast<void*>(begin), after - begin, MADV_DONTNEED);
+        at = end + 1;
+    }
 }
 
 }  // namespace muster::os

@@ -60,4 +60,7 @@ struct RunAsk {
 };
 Ran run_program(const RunAsk& ask);
 
+/// Code that this process has run, and may not run again, is no longer mapped until it does.
+void unmap_code();
+
 }  // namespace muster::os
