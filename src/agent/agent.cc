@@ -213,6 +213,7 @@ model::NodeFacts Loop::read_facts() {
     facts.peer_port = peer_port();
     facts.version = hooks_.version;
     facts.labels = config_.labels;
+    if (!config_.numa.empty()) facts.numa = config_.numa;
     if (config_.cpus.value > 0) facts.cpus = config_.cpus;
     if (config_.memory.value > 0) facts.memory = config_.memory;
     return facts;
@@ -265,6 +266,7 @@ bool Loop::handle(Item item) {
     } else if (auto* reload = std::get_if<Reload>(&item)) {
         config_.labels = std::move(reload->config.labels);
         config_.devices = std::move(reload->config.devices);
+        config_.numa = std::move(reload->config.numa);
         config_.cpus = reload->config.cpus;
         config_.memory = reload->config.memory;
         runtime_->set_devices(config_.devices);

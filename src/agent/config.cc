@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "net/listener.h"
+#include "os/cpu_list.h"
 
 namespace muster::agent {
 namespace {
@@ -64,6 +65,12 @@ public:
         quantity(node, field, out,
                  [&](std::string_view value) { return parse_integer(value, low, high); });
     }
+    bool flag(const YAML::Node& node, const std::string& field) {
+        const std::string word = text(node, field);
+        if (word != "true" && word != "false")
+            complain(node, field + ": '" + word + "' is not true or false");
+        return word == "true";
+    }
     std::vector<std::string> texts(const YAML::Node& node, const std::string& field) {
         std::vector<std::string> values;
         if (!node.IsSequence()) {
@@ -114,6 +121,10 @@ void read_device(Reading& in, const YAML::Node& map, std::size_t number, Config&
                    if (key == "class") device.device_class = lower(in.text(node, field));
                    if (key == "vendor") device.vendor = lower(in.text(node, field));
                    if (key == "link_group") device.link_group = in.text(node, field);
+                   if (key == "profile") device.profile = lower(in.text(node, field));
+                   if (key == "parent") device.parent = in.text(node, field);
+                   if (key == "share_enforced") device.share_enforced = in.flag(node, field);
+                   if (key == "nics") device.nics = in.texts(node, field);
                    if (key == "memory")
                        in.quantity(node, field, device.memory, bytes_up_to(kBytesMax));
                    if (key == "numa") {
@@ -130,12 +141,48 @@ void read_device(Reading& in, const YAML::Node& map, std::size_t number, Config&
     if (!map.IsMap()) return;
     if (device.id.empty())
         in.complain(map, prefix + "id: is missing; it must survive a reboot (a UUID, a serial)");
+    if (device.profile.empty() != device.parent.empty())
+        in.complain(map, prefix + (device.parent.empty()
+                                       ? "parent: is missing; which device is this partition of?"
+                                       : "profile: is missing; a partition has the id of one"));
+    if (!device.profile.empty() && device.share_enforced)
+        in.complain(map, prefix + "share_enforced: a partition is given whole; take it away");
     if (device.device_class.empty()) device.device_class = "gpu";
     if (device.kind.empty()) device.kind = device.device_class;
     for (const model::Device& other : config.devices)
         if (other.id == device.id && !device.id.empty())
             in.complain(map, prefix + "id: '" + device.id + "' is another device's already");
     config.devices.push_back(std::move(device));
+}
+
+/// A device that is given whole cannot be given in parts, too (F28).
+void check_partitions(Reading& in, const YAML::Node& list, const Config& config) {
+    for (const model::Device& each : config.devices)
+        for (const model::Device& other : config.devices)
+            if (!each.parent.empty() && each.parent == other.id)
+                in.complain(list,
+                            "devices: '" + each.id + "' is a partition of '" + other.id +
+                                "', which is listed as a device itself; list one or the other");
+}
+
+/// {0: "0-15", 1: "16-31"}.
+void read_numa(Reading& in, const YAML::Node& map, Config& config) {
+    std::set<int> taken;
+    in.entries(map, {}, "numa.", [&](const std::string& key, const YAML::Node& node) {
+        const std::string field = "numa." + key;
+        const auto id = parse_integer(key, 0, 1023);
+        if (!id) return in.complain(node, field + ": a NUMA node's number must be in 0..1023");
+        const auto cpus = os::parse_cpu_list(in.text(node, field));
+        if (!cpus) return in.complain(node, field + ": " + cpus.error().message);
+        if (cpus->empty()) return in.complain(node, field + ": names no CPU");
+        for (const int cpu : *cpus)
+            if (!taken.insert(cpu).second)
+                return in.complain(
+                    node, field + ": CPU " + std::to_string(cpu) + " is another node's already");
+        config.numa.push_back({static_cast<int>(*id), os::format_cpu_list(*cpus)});
+    });
+    std::sort(config.numa.begin(), config.numa.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
 }
 
 void read_lists(Reading& in, Config& config, const std::string& key, const YAML::Node& node) {
@@ -152,6 +199,9 @@ void read_lists(Reading& in, Config& config, const std::string& key, const YAML:
         for (std::size_t i = 0; i < node.size(); ++i) read_device(in, node[i], i, config);
         std::sort(config.devices.begin(), config.devices.end(),
                   [](const auto& a, const auto& b) { return a.id < b.id; });
+        check_partitions(in, node, config);
+    } else if (key == "numa") {
+        read_numa(in, node, config);
     } else if (key == "common_files") {
         config.common_files = in.texts(node, key);
     } else if (key == "insecure_registries") {
@@ -208,6 +258,8 @@ void write_schema(JsonWriter& json, const std::vector<ConfigField>& fields) {
             json.field("type", "object");
         } else if (type == "number") {
             json.field("type", "integer");
+        } else if (type == "true or false") {
+            json.field("type", "boolean");
         } else {
             json.key("type").begin_array().value("string").value("number").end_array();
         }
@@ -240,6 +292,8 @@ const std::vector<ConfigField>& config_fields() {
         {"labels", "map", "Words that jobs' constraints can name. `leaf` names the switch.", true},
         {"devices", "devices",
          "Accelerators and other devices, until they are found by themselves.", true},
+        {"numa", "map", "CPUs of each NUMA node: {0: 0-15, 1: 16-31}. Default: as the kernel says.",
+         true},
         {"common_files", "list",
          "Device nodes that every task with a device may open (/dev/nvidiactl, "
          "/dev/infiniband/uverbs0, …).",
@@ -267,6 +321,14 @@ const std::vector<ConfigField>& device_fields() {
         {"memory", "size", "Of the device.", true},
         {"numa", "number", "NUMA node that it hangs on.", true},
         {"link_group", "text", "Devices with fast links among each other share one.", true},
+        {"profile", "text",
+         "A partition's profile id, as jobs ask for it: 1g.10gb. Default: a whole device.", true},
+        {"parent", "text", "A partition's: the id of the device that it is part of.", true},
+        {"share_enforced", "true or false",
+         "Something (MPS or like) keeps the parts of the device apart that jobs get. Default "
+         "false.",
+         true},
+        {"nics", "list", "Network devices near it, nearest first: mlx5_0.", true},
         {"files", "list", "Device nodes that the owner of the device may open, and nobody else.",
          true},
     };

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/quantity.h"
 #include "model/device.h"
+#include "model/node.h"
 
 namespace muster::agent {
 
@@ -21,6 +22,7 @@ struct Config {
     std::string peers = "0.0.0.0:7072";                       // Where peers ask; "" = nowhere.
     std::vector<std::pair<std::string, std::string>> labels;  // Sorted by key.
     std::vector<model::Device> devices;                       // Sorted by id.
+    std::vector<model::NumaNode> numa;  // In id order; empty: as the kernel says.
     std::vector<std::string> common_files;
     MilliCpu cpus;           // Offered; 0 = all.
     Bytes memory;            // Offered; 0 = all.

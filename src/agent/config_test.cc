@@ -48,6 +48,53 @@ TEST(AgentConfig, tells_every_error_at_once_with_its_place) {
     EXPECT_EQ(read.problems.size(), 9U) << all;
 }
 
+TEST(AgentConfig, reads_partitions_shares_nics_and_numa) {
+    const ConfigResult read = parse_config(R"(
+numa: {1: "16-31,48-63", 0: 0-15}
+devices:
+  - {id: MIG-1, kind: H100, profile: 1G.10GB, parent: GPU-a, memory: 10GB, numa: 0, nics: [mlx5_0, mlx5_1]}
+  - {id: GPU-b, kind: h100, memory: 80GB, share_enforced: true}
+)",
+                                           "a.yaml");
+    EXPECT_EQ(join(read.problems, "\n"), "");
+    using Nodes = std::vector<model::NumaNode>;
+    EXPECT_EQ(read.config.numa, (Nodes{{0, "0-15"}, {1, "16-31,48-63"}}));
+    ASSERT_EQ(read.config.devices.size(), 2U);
+    EXPECT_TRUE(read.config.devices[0].share_enforced);
+    EXPECT_EQ(read.config.devices[1].profile, "1g.10gb");
+    EXPECT_EQ(read.config.devices[1].parent, "GPU-a");
+    EXPECT_EQ(read.config.devices[1].nics, (std::vector<std::string>{"mlx5_0", "mlx5_1"}));
+}
+
+TEST(AgentConfig, tells_what_partitions_and_numa_lack) {
+    struct Row {
+        const char* yaml;
+        const char* problems;
+    };
+    const Row rows[] = {
+        {"devices: [{id: m, profile: 1g.5gb}]",
+         "a:1:11: devices[0].parent: is missing; which device is this partition of?"},
+        {"devices: [{id: m, parent: g}]",
+         "a:1:11: devices[0].profile: is missing; a partition has the id of one"},
+        {"devices: [{id: g}, {id: m, parent: g, profile: 1g.5gb}]",
+         "a:1:10: devices: 'm' is a partition of 'g', which is listed as a device itself; list one "
+         "or the other"},
+        {"devices: [{id: m, parent: g, profile: p, share_enforced: true}]",
+         "a:1:11: devices[0].share_enforced: a partition is given whole; take it away"},
+        {"devices: [{id: m, share_enforced: maybe, nics: mlx5_0}]",
+         "a:1:35: devices[0].share_enforced: 'maybe' is not true or false\n"
+         "a:1:48: devices[0].nics: must be a list"},
+        {"numa: {0: 0-3, 1: 3-7, x: 1, 2: 5-4, 3: ''}",
+         "a:1:19: numa.1: CPU 3 is another node's already\n"
+         "a:1:27: numa.x: a NUMA node's number must be in 0..1023\n"
+         "a:1:33: numa.2: '5-4' is not a list of CPUs, as in 0-15,32-47, all below 8192\n"
+         "a:1:41: numa.3: names no CPU"},
+        {"numa: 0-3", "a:1:7: numa.: must be a map"},
+    };
+    for (const Row& row : rows)
+        EXPECT_EQ(join(parse_config(row.yaml, "a").problems, "\n"), row.problems) << row.yaml;
+}
+
 TEST(AgentConfig, survives_what_is_no_configuration) {
     for (const char* text :
          {"", "[1, 2]", "a: [", "\x01\x02", "devices: 3", "labels: [a]", "devices: [1]"})

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "os/cpu_list.h"
 #include "os/posix.h"
 
 namespace muster::os {
@@ -21,7 +22,13 @@ void read_node_facts(model::NodeFacts& facts, const std::string& state_dir) {
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
     std::int64_t count = online > 0 ? online : 1;
     // What this process may use, where that is less (a container, a reserved core).
-    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) count = CPU_COUNT(&cpus);
+    std::vector<int> usable;
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
+        count = CPU_COUNT(&cpus);
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+            if (CPU_ISSET(cpu, &cpus)) usable.push_back(cpu);
+    }
+    facts.numa = read_numa("", usable);
     facts.cpus = MilliCpu{count * 1000};
     struct sysinfo info {};
     if (::sysinfo(&info) == 0)

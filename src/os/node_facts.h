@@ -7,7 +7,7 @@
 
 namespace muster::os {
 
-/// cpus, memory, disk (of the file system of `state_dir`) and boot_id.
+/// cpus, NUMA nodes, memory, disk (of the file system of `state_dir`) and boot_id.
 void read_node_facts(model::NodeFacts& facts, const std::string& state_dir);
 std::string read_boot_id();
 
