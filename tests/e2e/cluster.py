@@ -54,7 +54,8 @@ class Cluster:
         """The address of a host, and the words before a command that runs there (a host name of its own too)."""
         if not self.net:
             return "127.0.0.1", []
-        return (f"10.77.0.{number}", ["ip", "netns", "exec", f"{self.net}-host{number}", "unshare", "--uts", "sh", "-c",
+        # Not ip netns exec, which hides the control groups.
+        return (f"10.77.0.{number}", ["nsenter", f"--net=/run/netns/{self.net}-host{number}", "unshare", "--uts", "sh", "-c",
                                       'hostname "$0"; exec "$@"', f"host{number}"])
 
     # ---- start and stop ----------------------------------------------------------------------

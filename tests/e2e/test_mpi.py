@@ -58,8 +58,9 @@ class Mpi:
         cls.cluster = Cluster(agents=HOSTS, net=cls.net).__enter__()
         cls.addClassCleanup(cls.cluster.__exit__, None, None, None)
 
-    def submit(self, command):
-        job = self.cluster.submit(nodes=HOSTS, cpus=2, memory="256MB", launch="mpi", workdir=str(self.shared), run=command)
+    def submit(self, command, nodes=HOSTS, **job):
+        job = {"workdir": str(self.shared), "run": command, **job}
+        job = self.cluster.submit(nodes=nodes, cpus=2, memory="256MB", launch="mpi", **job)
         self.addCleanup(self.cluster.muster, "cancel", job, "-y", check=False)
         return job
 
@@ -129,6 +130,45 @@ class OpenMpi(Mpi, unittest.TestCase):
             told += path.read_text(errors="replace")
         for secret in secrets:
             self.assertNotIn(secret, told)
+
+
+    def test_a_node_that_is_cut_off_costs_an_attempt_and_nothing_runs_twice(self):
+        job = self.submit("[ $MUSTER_ATTEMPT = 0 ] && exec mpirun.openmpi ./sum sleep; exec mpirun.openmpi ./sum", nodes=2)
+        answer = f"sum {1 + 4 + 9 + 16} ranks 4 nodes 3"
+        wait_for(lambda: answer in self.cluster.logs(job), lambda: f"all ranks run: {self.cluster.logs(job)}")
+        host = str(int(self.cluster.job(job)["node_names"][1][1:]) + 1)
+        subprocess.run([*self.testnet, "cut", host], check=True)
+        try:
+            ended = self.cluster.wait_state(job, "succeeded", "failed")
+        finally:
+            subprocess.run([*self.testnet, "heal", host], check=True)
+        self.assertEqual((ended["state"], ended["attempt"], ended["attempts"][0]["cause"]), ("succeeded", 1, "node-lost"))
+        self.assertIn(answer, self.cluster.logs(job))
+        wait_for(lambda: not self.left(), lambda: f"nothing is left on the hosts: {self.left()}")
+        self.cluster.wait_nodes(HOSTS)
+
+
+    def test_containers_are_no_hindrance(self):
+        if not shutil.which("umoci") or not all(node["runtime"] for node in self.cluster.api("/v1/nodes")["items"]):
+            self.skipTest("needs umoci and an OCI runtime that works")
+        root = self.shared / "root"
+        for folder in ("etc", "usr", "shared", "tmp"):
+            (root / folder).mkdir(parents=True)
+        for name in ("bin", "lib", "lib64"):
+            (root / name).symlink_to(f"usr/{name}")
+        shutil.copy("/etc/passwd", root / "etc/passwd")
+        for words in ("init --layout image", "new --image image:mpi", "insert --image image:mpi root /",
+                      "config --image image:mpi --config.env PATH=/bin:/usr/bin"):
+            subprocess.run(["umoci", *words.split()], cwd=self.shared, check=True)
+        job = self.submit("echo path $PATH; mpirun.openmpi ./sum; mpirun.openmpi ./sum exit; ssh n2 'exit '$?", workdir="/shared",
+                          image=f"oci:{self.shared}/image:mpi", mounts=["/usr:/usr:ro", "/etc/openmpi:/etc/openmpi:ro",
+                                                                       f"{self.shared}:/shared"])
+        ended = self.cluster.wait_state(job, "succeeded", "failed")
+        log = self.cluster.logs(job)
+        self.assertIn("path /muster/run/bin:/bin:/usr/bin", log)
+        self.assertIn(ANSWER, log)
+        self.assertEqual((ended["state"], ended["exit_code"]), ("failed", 9), log)
+        wait_for(lambda: not self.left(), lambda: f"nothing is left on the hosts: {self.left()}")
 
 
 class Mpich(Mpi, unittest.TestCase):
