@@ -75,6 +75,14 @@ private:
     std::string file_;
 };
 
+/// As the controller's own problems look: "file:line:col: what".
+std::string config_line(const spec::Problem& problem) {
+    std::string line = problem.file;
+    if (problem.line > 0)
+        line += ":" + std::to_string(problem.line) + ":" + std::to_string(problem.column);
+    return line + ": " + problem.message;
+}
+
 void read_lease(Reading& in, const YAML::Node& map, protocol::LeaseRules& rules) {
     in.entries(map, {"heartbeat", "suspect", "lost", "fence"}, "lease.",
                [&](const std::string& key, const YAML::Node& node) {
@@ -142,6 +150,18 @@ const std::vector<ConfigField>& config_fields() {
         {"watermark", "size",
          "New work is refused when less than this is free on the state's disk. Default 64MiB.",
          false},
+        {"queues", "tree",
+         "Queues and their settings, as in a file for `muster queues apply`, or a list of names. "
+         "Those that it does not name stay as they are.",
+         true},
+        {"scheduling", "map",
+         "Rules of the whole cluster: half_life, weights, speeds, backfill and more, as `rules` in "
+         "a file for `muster queues apply`.",
+         true},
+        {"topology", "map",
+         "levels: names of node labels from the top down; or file: a topology.conf, ibnetdiscover "
+         "dump, table or tree, with format (auto) and levels. Default: levels [leaf].",
+         true},
         {"jobs_max", "number", "Live jobs. Default 2000000.", true},
     };
     return kFields;
@@ -158,6 +178,12 @@ ConfigResult parse_config(std::string_view yaml, const std::string& file) {
         in.entries(root, known, "", [&](const std::string& key, const YAML::Node& node) {
             read_field(in, out.config, key, node);
         });
+        out.config.cluster = spec::read_cluster_parts(yaml, file);
+        for (const spec::Problem& problem : out.config.cluster.problems)
+            out.problems.push_back(config_line(problem));
+        for (const model::Queue& queue : out.config.cluster.queues)
+            if (queue.name.find('/') == std::string::npos && queue.name != "default")
+                out.config.settings.queues.push_back(queue.name);
     } catch (const YAML::Exception& error) {
         out.problems.push_back(file + ":" + std::to_string(error.mark.line + 1) + ":" +
                                std::to_string(error.mark.column + 1) + ": " + error.msg);

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "core/state.h"
+#include "spec/cluster_file.h"
 
 namespace muster::controller {
 
@@ -20,6 +21,7 @@ struct Config {
     core::Settings settings;
     std::int64_t events_kept = 100'000;
     Bytes watermark{64 << 20};
+    spec::ClusterParts cluster;  // Queues, scheduling rules and topology, as far as it has them.
 };
 
 /// One field of the file, for docs and the schema.
@@ -31,7 +33,7 @@ struct ConfigField {
 };
 const std::vector<ConfigField>& config_fields();
 
-/// All problems at once, each "file:line:col: field: what is wrong". Missing file: NotFound.
+/// Reads the topology file that it names, too. All problems at once, each "file:line:col: field: what is wrong". Missing file: NotFound.
 struct ConfigResult {
     Config config;
     std::vector<std::string> problems;

@@ -1,4 +1,4 @@
-// Reads a job file, and never more of it than a job may have.
+// Reads a file that people wrote, and never more of it than it may have.
 #include <cerrno>
 #include <cstring>
 
@@ -37,23 +37,29 @@ Error system_error(const std::string& path, int number) {
     return error;
 }
 
-Error too_large(const std::string& path, const std::string& size) {
-    return numbered(errors::kJobTooLarge,
-                    path + ": " + size + ", over the limit of " +
-                        format_bytes({static_cast<std::int64_t>(kJobFileMax)}) + " for a job file");
+Error too_large(const std::string& path, const std::string& size, std::size_t max,
+                const std::string& what) {
+    return numbered(errors::kJobTooLarge, path + ": " + size + ", over the limit of " +
+                                              format_bytes({static_cast<std::int64_t>(max)}) +
+                                              " for " + what);
 }
 
 }  // namespace
 
 Result<std::string> read_job_file(const std::string& path) {
+    return read_text_file(path, kJobFileMax, "a job file");
+}
+
+Result<std::string> read_text_file(const std::string& path, std::size_t max,
+                                   const std::string& what) {
     const Descriptor file(path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.number() < 0) return system_error(path, errno);
     struct stat facts {};
     if (::fstat(file.number(), &facts) != 0) return system_error(path, errno);
     if (S_ISDIR(facts.st_mode))
-        return numbered(errors::kJobUnreadable, path + ": is a directory, not a job file");
-    if (S_ISREG(facts.st_mode) && facts.st_size > static_cast<off_t>(kJobFileMax))
-        return too_large(path, format_bytes({facts.st_size}));
+        return numbered(errors::kJobUnreadable, path + ": is a directory, not " + what);
+    if (S_ISREG(facts.st_mode) && facts.st_size > static_cast<off_t>(max))
+        return too_large(path, format_bytes({facts.st_size}), max, what);
     std::string out;
     char chunk[16'384];
     for (;;) {
@@ -62,7 +68,7 @@ Result<std::string> read_job_file(const std::string& path) {
         if (n < 0) return system_error(path, errno);
         if (n == 0) return out;
         out.append(chunk, static_cast<std::size_t>(n));
-        if (out.size() > kJobFileMax) return too_large(path, "longer");
+        if (out.size() > max) return too_large(path, "longer", max, what);
     }
 }
 

@@ -51,6 +51,9 @@ ParsedJob parse_job(std::string_view text, std::span<const FlagText> flags,
 /// The file's bytes, or why not. A file over kJobFileMax is refused by its size, before it is
 /// read; a pipe ("-" is standard input) after one byte too many.
 Result<std::string> read_job_file(const std::string& path);
+/// The same of another file of at most `max` bytes; `what` ("a queue file") is for messages.
+Result<std::string> read_text_file(const std::string& path, std::size_t max,
+                                   const std::string& what);
 
 /// The words as one shell command, each quoted if it must be.
 std::string shell_quote(std::span<const std::string> words);
