@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
             stderr);
         return argc == 2 && std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
     }
+    muster::os::reset_signals();
     const int agent = ::fcntl(3, F_GETFD) >= 0 ? 3 : -1;
     return muster::os::supervise(argv[1], agent);
 }

@@ -50,6 +50,10 @@ INSTANTIATE_TEST_SUITE_P(
                     EndRow{
                         "no_such_command", "no-such-command-here --x", Cause::UserError, 127, 0,
                         "[muster: cannot run no-such-command-here: No such file or directory]\n"},
+                    EndRow{"no_signal_is_ignored", "exec grep SigIgn /proc/self/status",
+                           Cause::Success, 0, 0, "SigIgn:\t0000000000000000\n"},
+                    EndRow{"no_signal_is_blocked", "exec grep SigBlk /proc/self/status",
+                           Cause::Success, 0, 0, "SigBlk:\t0000000000000000\n"},
                     EndRow{"partial_line", "printf half", Cause::Success, 0, 0, "half"},
                     EndRow{"left_behind", "sleep 1000 & echo bye", Cause::Success, 0, 0, "bye\n"}),
     [](const auto& row) { return std::string(row.param.name); });

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,8 +19,15 @@ namespace {
 constexpr std::size_t kSparesMax = 128;
 constexpr std::int64_t kPage = 4096;
 
-std::string inside(int folder) {
-    return "/proc/self/fd/" + std::to_string(folder);
+std::vector<std::string> names_in(int folder) {
+    std::vector<std::string> names;
+    DIR* listing = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (listing == nullptr) return {"?"};  // Not known, so not ours alone.
+    while (const dirent* entry = ::readdir(listing))
+        if (const std::string_view name = entry->d_name; name != "." && name != "..")
+            names.emplace_back(name);
+    ::closedir(listing);
+    return names;
 }
 
 /// As it was made: a file that has no other name, or a folder that nothing is mounted on.
@@ -42,7 +50,7 @@ bool cut(int folder, const char* name) {
 bool only_ours(int folder) {
     struct stat top {};
     if (::fstat(folder, &top) != 0) return false;
-    for (const std::string& name : list_folder(inside(folder))) {
+    for (const std::string& name : names_in(folder)) {
         if (name == files::kRun || name == files::kScratch) continue;
         // As it was before a supervisor began.
         if (name == files::kLaunch && ::fchmodat(folder, files::kLaunch, 0600, 0) != 0)
@@ -72,10 +80,10 @@ bool only_left(int folder, ListeningSocket& socket) {
     constexpr int kHow = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
     const Fd run(::openat(folder, files::kRun, kHow)),
         scratch(::openat(folder, files::kScratch, kHow));
-    if (!run || !scratch || !list_folder(inside(scratch.get())).empty()) return false;
+    if (!run || !scratch || !names_in(scratch.get()).empty()) return false;
     const bool listens = is_there(run.get(), user, socket);
     if (!listens) socket.fd.reset();
-    for (const std::string& name : list_folder(inside(run.get()))) {
+    for (const std::string& name : names_in(run.get())) {
         if (name == "sock" && listens) continue;
         if (name == "sock" && ::unlinkat(run.get(), "sock", 0) == 0) continue;
         const bool known = name == "hostfile" || name == "topology.json";

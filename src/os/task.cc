@@ -374,11 +374,11 @@ std::unique_ptr<SupervisorLink> Task::open_exec(const protocol::OpenTunnel& ask,
 
 void Task::clean() {
     if (!ended() || !dir_) return;
-    (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
+    if (!spec_.image.empty()) (void)::umount2((folder_ + "/bundle/rootfs").c_str(), MNT_DETACH);
     const std::string kept = context_.logs_dir + "/" + folder_name(order_.key);
-    const bool has_log = log_end_ > 0 || log_size(folder_) > 0;
-    bool gone = !has_log && context_.spares->keep(order_.user, folder_, dir_.get(),
-                                                  std::move(listening_));
+    bool gone = log_end_ == 0 &&
+                context_.spares->keep(order_.user, folder_, dir_.get(), std::move(listening_));
+    const bool has_log = !gone && (log_end_ > 0 || log_size(folder_) > 0);
     // From now on no agent finds a task here.
     if (!gone) ::unlinkat(dir_.get(), files::kOrder, 0);
     if (!gone && !has_log &&
@@ -386,9 +386,7 @@ void Task::clean() {
         (void)remove_tree(AT_FDCWD, folder_.c_str());
         gone = true;
     }
-    if (gone) {
-        return context_.silent->add(kept);
-    }
+    if (gone) return context_.silent->add(kept);
     (void)remove_tree(AT_FDCWD, kept.c_str());
     if (::rename(folder_.c_str(), kept.c_str()) != 0) return;
     context_.slow->post([kept] { keep_log_only(kept); });
@@ -400,6 +398,7 @@ void Task::on_packet(char kind, std::string_view text) {
     if (kind == packet::kLog) return on_log(to_number(text));
     if (kind == packet::kEnded) {
         log_end_ = to_number(text);
+        log_told_ = true;
         return take_end();
     }
     if (kind != packet::kState) return;

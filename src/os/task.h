@@ -130,6 +130,7 @@ private:
     std::int64_t notice_until_ms_ = 0;  // steady_ms()
 
     std::int64_t log_end_ = 0;
+    bool log_told_ = false;  // That there will be no more than log_end_.
     std::int64_t asked_log_ = -1;  // What the supervisor was last told to report beyond.
     std::unique_ptr<LogReader> tail_;
     std::vector<std::optional<LineRule>> rules_;  // By number; empty: matched, or not to be read.

@@ -74,7 +74,7 @@ void Task::forget_watch(WatchId id) {
 
 void Task::send_tail() {
     if (!tail_) {
-        if (log_end_ == 0 && log_size(folder_) == 0) return;
+        if (log_end_ == 0 && (log_told_ || log_size(folder_) == 0)) return;
         const std::int64_t back =
             spec_.log_rules.empty() ? static_cast<std::int64_t>(kTailBytes) : kRuleBytesMax;
         tail_ = std::make_unique<LogReader>(

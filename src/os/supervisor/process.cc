@@ -97,9 +97,6 @@ private:
     }
 
     static void signals() {
-        struct sigaction standard {};
-        standard.sa_handler = SIG_DFL;
-        for (int s = 1; s < NSIG; ++s) ::sigaction(s, &standard, nullptr);
         sigset_t none;
         ::sigemptyset(&none);
         ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -221,6 +218,13 @@ pid_t start(Child& child, const SpawnAsk& ask) {
 }
 
 }  // namespace
+
+void reset_signals() {
+    // The kernel's own form of "default": the C library hides two signals, and a posix_spawn() of
+    // it leaves them ignored.
+    alignas(8) constexpr char kDefault[64] = {};
+    for (int s = 1; s < NSIG; ++s) ::syscall(SYS_rt_sigaction, s, kDefault, nullptr, 8);
+}
 
 void ProgramStart::set(std::string variable) {
     const std::size_t equal = variable.find('=');

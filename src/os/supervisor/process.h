@@ -35,6 +35,9 @@ struct Spawned {
     bool users_fault = false;  // Command or directory not there for this user.
 };
 
+/// Of this process, and so of the programs that it starts: none is ignored.
+void reset_signals();
+
 /// Returns once the program runs or has failed to start.
 Spawned spawn(const SpawnAsk& ask);
 

@@ -20,6 +20,7 @@ int attached(msghdr& message) {
 
 int spawn_supervisors(int agent) {
     ::setsid();
+    reset_signals();
     ::signal(SIGCHLD, SIG_IGN);  // Supervisors leave no zombies.
     ::signal(SIGINT, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);
@@ -39,6 +40,8 @@ int spawn_supervisors(int agent) {
         const int connection = attached(message);
         const pid_t pid = connection >= 0 ? ::fork() : -1;
         if (pid == 0) {
+            // What is ignored here would be in the task's programs too.
+            for (const int signo : {SIGCHLD, SIGINT, SIGHUP}) ::signal(signo, SIG_DFL);
             ::dup2(connection, 3);
             ::_exit(supervise(folder, 3));
         }

@@ -57,7 +57,6 @@ int Supervisor::run() {
 
 bool Supervisor::open_signals() {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    ::signal(SIGCHLD, SIG_DFL);  // A spawner ignores it.
     sigset_t all;
     ::sigemptyset(&all);
     for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2, SIGQUIT})
