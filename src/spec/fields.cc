@@ -376,7 +376,8 @@ constexpr Field kFields[] = {
      .help = "Where the nodes must stand to each other.",
      .fallback = "as near as it goes",
      .example = "{required: leaf, spares: 1}",
-     .notes = "Levels are named by the site (`muster nodes` shows them); `node`, `link` (devices "
+     .notes = "Levels are named by the site (`topology` in its controller.yaml); `node`, `link` "
+              "(devices "
               "with fast links among each other) and `numa` are always known. A level alone is "
               "what is required: `topology: leaf`.",
      .parts = kTopologyParts,

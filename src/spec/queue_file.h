@@ -43,7 +43,7 @@ std::vector<std::string> check_queues(std::span<const model::Queue> queues);
 /// Reads back as `file`. Defaults are left out.
 std::string to_yaml(const QueueFile& file);
 
-/// A row of the table that drives the parser: for help and the reference.
+/// A row of the table that drives the parser, for help and the reference.
 struct QueueField {
     std::string_view name;
     std::string_view value;     // What a value looks like, in YAML.
@@ -52,5 +52,7 @@ struct QueueField {
 };
 std::vector<QueueField> queue_fields();
 std::vector<QueueField> rule_fields();
+/// docs/queue-reference.md, as it has to be.
+std::string queue_reference();
 
 }  // namespace muster::spec

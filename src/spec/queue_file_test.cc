@@ -2,6 +2,9 @@
 #include "spec/queue_file.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -356,6 +359,21 @@ TEST(QueueFile, MutantsNeverCrash) {
         EXPECT_EQ(std::get<QueueFile>(again), *file);
     }
     EXPECT_GT(valid, 100);
+}
+
+TEST(QueueFile, TheReferenceIsUpToDate) {
+    const std::string path = std::string(MUSTER_SOURCE_DIR) + "/docs/queue-reference.md";
+    if (std::getenv("UPDATE") != nullptr) std::ofstream(path) << queue_reference();
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    EXPECT_TRUE(text.str() == queue_reference())
+        << path << " is not what the tables say; run this test with UPDATE=1";
+    // Its example is one.
+    const std::string page = text.str();
+    const std::size_t start = page.find("```yaml\n") + 8;
+    EXPECT_EQ(parse_queue_file(page.substr(start, page.find("```", start) - start), "q").index(),
+              0u);
 }
 
 TEST(QueueFile, EveryRowOfTheTablesWorks) {

@@ -10,7 +10,6 @@ constexpr std::int64_t kClusterBytesMax = std::int64_t{1} << 60;
 constexpr std::int64_t kCountMax = 1'000'000'000;
 constexpr std::size_t kWordsMax = 10'000;
 constexpr std::size_t kResourcesMax = 64;
-constexpr Duration kHour{3'600'000};
 
 struct Row {
     QueueField field;

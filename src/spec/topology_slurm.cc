@@ -84,8 +84,9 @@ private:
 
     /// True: the statement has none but these keys, in lower case.
     bool only(const Statement& s, std::initializer_list<const char*> known) {
-        for (const auto& [key, value] : s.values) {
-            if (std::any_of(known.begin(), known.end(), [&](auto k) { return key == k; })) continue;
+        for (const auto& pair : s.values) {
+            const std::string& key = pair.first;
+            if (std::find(known.begin(), known.end(), key) != known.end()) continue;
             const std::vector<std::string> names(known.begin(), known.end());
             const std::string near = nearest(key, names);
             out_.fail(s.at, key + ": unknown key; " +
