@@ -178,10 +178,15 @@ std::string render(std::span<const Problem> problems) {
 
 Error to_error(std::span<const Problem> problems) {
     if (problems.empty()) return numbered(errors::kJobInvalid, "the job is not valid");
+    const bool own = problems.size() == 1 && problems[0].number != 0;
+    return to_error(problems, own ? problems[0].number : errors::kJobInvalid);
+}
+
+Error to_error(std::span<const Problem> problems, int number) {
+    if (problems.empty()) return numbered(number, "not valid");
     std::string message = problems[0].message;
     if (problems.size() > 1) message += " (and " + std::to_string(problems.size() - 1) + " more)";
-    const bool own = problems.size() == 1 && problems[0].number != 0;
-    Error error = numbered(own ? problems[0].number : errors::kJobInvalid, std::move(message));
+    Error error = numbered(number, std::move(message));
     for (const Problem& problem : problems) {
         if (!error.cause.empty()) error.cause += '\n';
         error.cause += render_line(problem);

@@ -42,5 +42,8 @@ std::string render(std::span<const Problem> problems);
 /// One Error for all of them: its message is the first problem's and the number of the rest, its
 /// cause every line. A single problem gives its own number, several kJobInvalid.
 Error to_error(std::span<const Problem> problems);
+/// The same of what is no job, always with that number: errors::kQueueTree of a queue file,
+/// kTopologyInvalid, kReservationInvalid.
+Error to_error(std::span<const Problem> problems, int number);
 
 }  // namespace muster::spec

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error_codes.h"
 #include "base/prng.h"
 #include "base/units.h"
 
@@ -195,6 +196,17 @@ TEST(QueueFile, EveryProblemIsToldAtOnce) {
     EXPECT_NE(answer(deep + "{}" + std::string(18, '}'))
                   .find("deeper than the limit of 8 queues inside each other"),
               std::string::npos);
+}
+
+TEST(QueueFile, ItsProblemsAreOneErrorOfItsOwnKind) {
+    const auto parsed = parse_queue_file("queues: {a: {weight: 0}, b: {weight: 0}}", "q");
+    const Error error = to_error(std::get<Problems>(parsed), errors::kQueueTree);
+    EXPECT_EQ(error.number, errors::kQueueTree);
+    EXPECT_EQ(
+        error.message,
+        "queues.a.weight: 0: must be a number in 0.01..10000 with at most three decimals (and "
+        "1 more)");
+    EXPECT_NE(error.cause.find("q:1:38: error: queues.b.weight"), std::string::npos) << error.cause;
 }
 
 TEST(QueueFile, SetChangesOneThingOrNothing) {

@@ -418,7 +418,7 @@ std::vector<model::Window> expand(const model::Window& first, const model::Recur
             windows.back().end = window.start;
         if (window.start >= to || windows.size() >= most) break;  // It has cut the last one short.
         windows.push_back(window);
-        std::erase_if(windows, [&](const model::Window& each) { return each.end <= from; });
+        if (window.end <= from) windows.pop_back();
     }
     std::erase_if(windows, [&](const model::Window& each) { return !touches(each); });
     return windows;

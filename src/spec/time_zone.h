@@ -36,7 +36,8 @@ public:
     /// Seconds east of UTC at a moment.
     std::int64_t offset_at(std::int64_t utc_s) const;
     WallTime resolve(std::int64_t wall_s) const;
-    /// Moments of 32-bit and later time at which the offset changes, within [from, to).
+    /// Moments at which the offset changes, within [from, to). Found by looking twice a week: two
+    /// changes in between that undo each other are not.
     std::vector<std::int64_t> changes(std::int64_t from_s, std::int64_t to_s) const;
 
 private:
@@ -53,7 +54,7 @@ private:
         std::int64_t summer_offset = 0;
         RuleDate start, end;
     };
-    struct Footer;
+    struct Footer;  // Reads it.
     std::int64_t rule_offset(std::int64_t utc_s) const;
     static std::int64_t day_of(const RuleDate& date, std::int64_t year);
 
