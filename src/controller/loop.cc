@@ -15,8 +15,8 @@
 namespace muster::controller {
 namespace {
 
-static_assert(static_cast<int>(core::RecordKind::Shape) ==
-                  static_cast<int>(ports::RecordKind::Shape) &&
+static_assert(static_cast<int>(core::RecordKind::RunTimes) ==
+                  static_cast<int>(ports::RecordKind::RunTimes) &&
               static_cast<int>(core::RecordKind::Meta) ==
                   static_cast<int>(ports::RecordKind::Meta));
 

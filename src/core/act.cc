@@ -136,6 +136,7 @@ Status Stepper::hold(const ActOnJob& event) {
     edit_job(event.job, [&](Job& j, JobExtra& extra) {
         j.held = true;
         extra.hold_owner = owner;
+        extra.claim.reset();
     });
     tell_job("job.held", job(event.job), event.reason);
     return Ok{};
@@ -266,6 +267,7 @@ Status Stepper::operator()(const UpdateJob& event) {
         MUSTER_LET(named, queue_of(event.queue));
         if (named != queue && found->state != JobState::Pending)
             return wrong_state(*found, "move", "only waiting jobs change their queue");
+        if (named != queue) MUSTER_TRY(check_move(event.caller, *found, {named}));
         queue = named;
     }
     const ShapeId before = found->shape;
@@ -275,7 +277,8 @@ Status Stepper::operator()(const UpdateJob& event) {
         moved.queue = {queue};
         shape = intern_shape(std::move(moved));
     }
-    edit_job(event.job, [&](Job& j, JobExtra&) {
+    edit_job(event.job, [&](Job& j, JobExtra& extra) {
+        if (shape != before) extra.claim.reset();
         if (event.priority >= 0) j.priority = static_cast<std::uint8_t>(event.priority);
         j.queue = queue;
         j.shape = shape;

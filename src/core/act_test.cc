@@ -247,7 +247,7 @@ TEST(Array, F26_failed_elements_release_what_they_held) {
             *find_job(world.state.tables, std::to_string(parent.value) + "_" + std::to_string(i));
         world.run(id);
         world.end(id, 0, i == 1 ? Cause::UserError : Cause::Success);
-        EXPECT_TRUE(world.state.tables.node_use.at(1).device_owner.empty());
+        EXPECT_TRUE(world.state.tables.node_use.at(1).devices.empty());
     }
     EXPECT_EQ(world.job(parent).state, JobState::Failed);
     EXPECT_EQ(world.extra(parent).array->failed, 1);

@@ -93,8 +93,26 @@ Status Stepper::operator()(const ActOnNode& event) {
             .number = errors::kNodeInUse};
     close_link(live.session, "the node was forgotten");
     tell_node("node.forgotten", *found, event.reason, event.caller.user);
+    leave_reservations(*found);
+    forget_claims(*found);
     record(NodeDropped{*found});
     return Ok{};
+}
+
+/// Promises and bookings on a node that goes are void.
+void Stepper::forget_claims(NodeId node) {
+    if (const auto at = index_.claims.find(node); at != index_.claims.end()) {
+        const std::vector<JobId> jobs(at->second.begin(), at->second.end());
+        for (const JobId id : jobs)
+            edit_job(id, [](Job&, JobExtra& extra) { extra.claim.reset(); });
+    }
+    if (!tables_.bookings) return;
+    std::vector<scheduler::Booking> left = *tables_.bookings;
+    std::erase_if(left, [&](const scheduler::Booking& booking) {
+        return std::ranges::find(booking.slots, node, &scheduler::Slot::node) !=
+               booking.slots.end();
+    });
+    put_bookings(left);
 }
 
 Status Stepper::operator()(const CreateToken& event) {

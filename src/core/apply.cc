@@ -31,6 +31,7 @@ public:
         const Job job = tables_.jobs.at(change.id.value);
         MUSTER_REQUIRE(!active(job.state));
         if (!index_.live) return tables_.jobs.erase(change.id.value);
+        tables_.predicted.erase(change.id.value);
         with_timer(TimerKind::Job, change.id.value, [&] {
             unlink(job);
             tables_.jobs.erase(change.id.value);
@@ -98,6 +99,59 @@ public:
     void operator()(const QueuePut& change) {
         index_.queue_by_name[change.queue.name] = change.queue.id;
         tables_.queues.upsert(change.queue.id.value) = change.queue;
+    }
+    void operator()(const QueueDropped& change) {
+        MUSTER_REQUIRE(!tables_.queue_use.contains(change.id.value));
+        index_.queue_by_name.erase(tables_.queues.at(change.id.value).name);
+        tables_.queues.erase(change.id.value);
+    }
+    void operator()(const TopologyPut& change) { tables_.topology = change.topology; }
+    void operator()(const RulesPut& change) { tables_.rules = change.rules; }
+    void operator()(const ReservationPut& change) {
+        const model::Reservation& made = change.reservation;
+        with_timer(TimerKind::Reservation, made.id.value, [&] {
+            if (const auto* old = tables_.reservations.find(made.id.value))
+                index_.reservation_by_name.erase(old->name);
+            index_.reservation_by_name[made.name] = made.id;
+            tables_.reservations.upsert(made.id.value) = made;
+        });
+    }
+    void operator()(const ReservationDropped& change) {
+        with_timer(TimerKind::Reservation, change.id.value, [&] {
+            index_.reservation_by_name.erase(tables_.reservations.at(change.id.value).name);
+            tables_.reservations.erase(change.id.value);
+        });
+    }
+    void operator()(const UsagePut& change) {
+        tables_.usage.upsert(usage_key(change.usage.queue, change.usage.user)) = change.usage;
+    }
+    void operator()(const UsageDropped& change) {
+        tables_.usage.erase(usage_key(change.queue, change.user));
+    }
+    void operator()(const RunTimesPut& change) {
+        const RunTimes& times = change.times;
+        if (const RunTimes* old = tables_.run_times.find(times.id))
+            index_.run_times_by_age.erase({old->at, old->id});
+        link(times);
+        tables_.run_times.upsert(times.id) = times;
+    }
+    void operator()(const RunTimesDropped& change) {
+        const RunTimes& times = tables_.run_times.at(change.id);
+        index_.run_times_by_age.erase({times.at, times.id});
+        const auto user = index_.run_times_by_name.find(times.user);
+        user->second.erase(times.name);
+        if (user->second.empty()) index_.run_times_by_name.erase(user);
+        tables_.run_times.erase(change.id);
+    }
+    void operator()(const PredictedPut& change) {
+        tables_.predicted.upsert(change.id.value) = change.prediction;
+    }
+    void operator()(const BookingsPut& change) {
+        tables_.bookings = change.bookings;
+        index_.booked.clear();
+        if (!change.bookings) return;
+        for (const scheduler::Booking& booking : *change.bookings)
+            index_.booked.insert(booking.job);
     }
     void operator()(const UserPut& change) {
         index_.user_by_name[change.user.name] = change.user.id;
@@ -175,6 +229,7 @@ public:
         tables_.pending = tables_.active = 0;
         tables_.node_use = {};
         tables_.elements = {};
+        tables_.queue_use = {};
         const CowTree<Spec> specs = tables_.specs;
         specs.for_each([&](std::uint64_t id, const Spec& spec) {
             index_.spec_by_content.insert({spec.content, {id}});
@@ -199,6 +254,11 @@ public:
         tables_.idempotency.for_each([&](std::uint64_t id, const Idempotency& entry) {
             index_.idempotency_by_key[{entry.key_high, entry.key_low}] = id;
         });
+        tables_.run_times.for_each([&](std::uint64_t, const RunTimes& times) { link(times); });
+        tables_.reservations.for_each([&](std::uint64_t id, const model::Reservation& made) {
+            index_.reservation_by_name[made.name] = {id};
+        });
+        (*this)(BookingsPut{tables_.bookings});
         tables_.jobs.for_each([&](std::uint64_t, const Job& job) { take_nodes(job), link(job); });
         rebuild_timers(state_);
     }
@@ -216,6 +276,7 @@ private:
                 const Idempotency* entry = tables_.idempotency.find(id);
                 return entry == nullptr ? kNever : entry->expires;
             }
+            case TimerKind::Reservation: return reservation_wake(state_, {id});
         }
         return kNever;
     }
@@ -253,17 +314,18 @@ private:
             tables_.jobs.upsert(job.id.value) = job;
             return;
         }
+        if (job.state != model::JobState::Pending) tables_.predicted.erase(job.id.value);
         const Job* old = tables_.jobs.find(job.id.value);
         // A new version of a job mostly refers to the same things: touch only what differs.
         if (old != nullptr && old->spec == job.spec && old->shape == job.shape &&
-            old->state == job.state && old->extra == job.extra) {
+            old->queue == job.queue && old->state == job.state && old->extra == job.extra) {
             tables_.jobs.edit(job.id.value) = job;
             return;
         }
         if (old != nullptr) {
             const Job before = *old;
-            const bool same_nodes = active(before.state) && active(job.state) &&
-                                    extra_of(before).allocation == extra_of(job).allocation;
+            const bool same_nodes =
+                active(before.state) && active(job.state) && before.epoch == job.epoch;
             if (!same_nodes) free_nodes(before), take_nodes(job);
             relink(before, job);
         } else {
@@ -273,14 +335,21 @@ private:
         tables_.jobs.upsert(job.id.value) = job;
     }
     void relink(const Job& before, const Job& job) {
-        count(before, -1), count(job, 1);
+        if (before.state != job.state || before.queue != job.queue)
+            count(before, -1), count(job, 1);
+        promise(before, false), promise(job, true);
         if (before.spec != job.spec) use_spec(before.spec, -1), use_spec(job.spec, 1);
         if (before.shape != job.shape) use_shape(before.shape, -1), use_shape(job.shape, 1);
         if (extra_of(before).waiting_for != extra_of(job).waiting_for)
             depend(before, false), depend(job, true);
     }
+    void link(const RunTimes& times) {
+        index_.run_times_by_name[times.user][times.name] = times.id;
+        index_.run_times_by_age.insert({times.at, times.id});
+    }
     void link(const Job& job) {
         count(job, 1);
+        promise(job, true);
         use_spec(job.spec, 1);
         use_shape(job.shape, 1);
         depend(job, true);
@@ -289,6 +358,7 @@ private:
     }
     void unlink(const Job& job) {
         count(job, -1);
+        promise(job, false);
         use_spec(job.spec, -1);
         use_shape(job.shape, -1);
         depend(job, false);
@@ -298,8 +368,50 @@ private:
         if (elements.empty()) tables_.elements.erase(job.array_job);
     }
     void count(const Job& job, std::int64_t by) {
-        if (active(job.state)) tables_.active += by;
-        if (job.state == model::JobState::Pending) tables_.pending += by;
+        const bool runs = active(job.state);
+        if (runs) tables_.active += by;
+        const bool waits = job.state == model::JobState::Pending;
+        if (waits) tables_.pending += by;
+        model::Amounts amounts;
+        if (runs) amounts = running_of(*extra_of(job).allocation);
+        const auto add = [&](QueueUse& use) {
+            use.jobs += by;
+            if (waits) use.pending += by;
+            if (!runs) return;
+            use.active += by;
+            add_to(use.running, amounts, by);
+        };
+        const UserId user{job.user};
+        for (QueueId queue{job.queue}; queue; queue = tables_.queues.at(queue.value).parent) {
+            QueueUse& use = tables_.queue_use.upsert(queue.value);
+            add(use);
+            if (use.jobs == 0) tables_.queue_use.erase(queue.value);
+            const auto of_user = index_.user_use.try_emplace({queue, user}).first;
+            add(of_user->second);
+            if (of_user->second.jobs == 0) index_.user_use.erase(of_user);
+        }
+        if (!runs) return;
+        const UsageRate more = rate_of(*extra_of(job).allocation);
+        const auto rate = index_.usage_rate.try_emplace({QueueId{job.queue}, user}).first;
+        rate->second.devices += by * more.devices;
+        rate->second.cpus += by * more.cpus;
+        rate->second.memory += by * more.memory;
+        if (rate->second == UsageRate{}) index_.usage_rate.erase(rate);
+    }
+    /// What it is promised, and for whom it stops.
+    void promise(const Job& job, bool on) {
+        const JobExtra& extra = extra_of(job);
+        const auto put = [&](auto& index, auto key) {
+            auto& set = index[key];
+            if (on)
+                set.insert(job.id);
+            else
+                set.erase(job.id);
+            if (set.empty()) index.erase(key);
+        };
+        if (extra.claim)
+            for (const scheduler::Slot& slot : extra.claim->slots) put(index_.claims, slot.node);
+        if (extra.beneficiary && active(job.state)) put(index_.stopping_for, extra.beneficiary);
     }
     void use_spec(SpecId id, int by) {
         if (id) tables_.specs.edit(id.value).uses += static_cast<std::uint32_t>(by);
@@ -320,6 +432,18 @@ private:
             if (set.empty()) index_.dependents.erase(dependency.job);
         }
     }
+    static DeviceShare share(const Job& job, const Placed& slot, const std::string& device) {
+        const bool whole = slot.share == 0;
+        return {device, job.id, whole ? 1000 : slot.share, whole ? Bytes{} : slot.share_memory};
+    }
+    /// Never more than the device has (F27), and never beside a whole owner (F28).
+    static void take_device(NodeUse& use, DeviceShare more) {
+        std::int64_t sum = more.share;
+        for (const DeviceShare& other : use.shares_of(more.device)) sum += other.share;
+        MUSTER_REQUIRE(sum <= 1000);
+        const auto at = std::ranges::upper_bound(use.devices, more);
+        use.devices.insert(at, std::move(more));
+    }
     void take_nodes(const Job& job) {
         if (!active(job.state)) return;
         const bool exclusive = job.shape && tables_.shapes.at(job.shape.value).exclusive;
@@ -327,7 +451,7 @@ private:
             NodeUse& use = tables_.node_use.edit(slot.node.value);
             use.cpus += slot.cpus, use.memory += slot.memory, use.disk += slot.disk;
             for (const std::string& device : slot.devices)
-                MUSTER_REQUIRE(use.device_owner.emplace(device, job.id).second);
+                take_device(use, share(job, slot, device));
             use.jobs.insert(std::ranges::upper_bound(use.jobs, job.id), job.id);
             use.exclusive = exclusive;
         }
@@ -337,8 +461,11 @@ private:
         for (const Placed& slot : extra_of(job).allocation->slots) {
             NodeUse& use = tables_.node_use.edit(slot.node.value);
             use.cpus -= slot.cpus, use.memory -= slot.memory, use.disk -= slot.disk;
-            for (const std::string& device : slot.devices)
-                MUSTER_REQUIRE(use.device_owner.erase(device) == 1);
+            for (const std::string& device : slot.devices) {
+                const auto at = std::ranges::lower_bound(use.devices, share(job, slot, device));
+                MUSTER_REQUIRE(at != use.devices.end() && *at == share(job, slot, device));
+                use.devices.erase(at);
+            }
             const auto at = std::ranges::lower_bound(use.jobs, job.id);
             MUSTER_REQUIRE(at != use.jobs.end() && *at == job.id);
             use.jobs.erase(at);

@@ -23,10 +23,66 @@ void check_job(const State& state, const Job& job) {
     if (!active(job.state)) return;
     MUSTER_REQUIRE(extra.allocation->epoch == job.epoch);
     const scheduler::Shape& shape = tables.shapes.at(job.shape.value);
-    std::int64_t nodes = 0;
-    for (const scheduler::GroupAsk& group : shape.groups) nodes += group.nodes;
-    MUSTER_REQUIRE(static_cast<std::int64_t>(extra.allocation->slots.size()) == nodes);
-    MUSTER_REQUIRE(tables.live.at(job.id.value).tasks.size() == extra.allocation->slots.size());
+    std::int64_t least = 0, most = 0;
+    for (const scheduler::GroupAsk& group : shape.groups)
+        least += group.nodes, most += std::max(group.nodes, group.nodes_max);
+    const auto ranks = static_cast<std::int64_t>(ranks_of(*extra.allocation));
+    MUSTER_REQUIRE(least <= ranks && ranks <= most);
+    MUSTER_REQUIRE(static_cast<std::int64_t>(extra.allocation->slots.size()) - ranks <=
+                   shape.topology.spares);
+    MUSTER_REQUIRE(tables.live.at(job.id.value).tasks.size() == ranks_of(*extra.allocation));
+}
+
+/// Promises are of jobs that wait or are being resized; who stops for another says why.
+void check_promises(const State& state, const Job& job) {
+    const JobExtra& extra = extra_of(job);
+    if (extra.claim) {
+        const bool waits = queued(job);
+        const bool resized = active(job.state) && job.state > model::JobState::Running;
+        MUSTER_REQUIRE(waits || resized);
+        MUSTER_REQUIRE(!extra.claim->slots.empty());
+        for (const scheduler::Slot& slot : extra.claim->slots)
+            MUSTER_REQUIRE(state.tables.nodes.contains(slot.node.value));
+    }
+    MUSTER_REQUIRE(!extra.beneficiary || active(job.state));
+    MUSTER_REQUIRE(!state.tables.predicted.contains(job.id.value) ||
+                   job.state == model::JobState::Pending);
+}
+
+/// Devices are never given away twice: neither whole beside parts (F28), nor parts beyond what
+/// there is (F27).
+void check_devices(const model::NodeFacts& facts, const NodeUse& use) {
+    MUSTER_REQUIRE(std::ranges::is_sorted(use.devices));
+    for (auto at = use.devices.begin(); at != use.devices.end();) {
+        const auto shares = use.shares_of(at->device);
+        std::int64_t sum = 0;
+        Bytes memory;
+        for (const DeviceShare& each : shares) sum += each.share, memory += each.memory;
+        MUSTER_REQUIRE(sum <= 1000);
+        const auto device =
+            std::ranges::lower_bound(facts.devices, at->device, {}, &model::Device::id);
+        if (device != facts.devices.end() && device->id == at->device)
+            MUSTER_REQUIRE(memory <= std::max(memory.value > 0 ? device->memory : memory, Bytes{}));
+        at += static_cast<std::ptrdiff_t>(shares.size());
+    }
+}
+
+void check_queues(const State& state) {
+    const View& tables = state.tables;
+    tables.queues.for_each([&](std::uint64_t id, const Queue& queue) {
+        MUSTER_REQUIRE(queue.id.value == id && queue.parent.value < id);
+        MUSTER_REQUIRE(!queue.parent || tables.queues.contains(queue.parent.value));
+    });
+    tables.usage.for_each([&](std::uint64_t id, const Usage& usage) {
+        MUSTER_REQUIRE(id == usage_key(usage.queue, usage.user));
+        MUSTER_REQUIRE(tables.queues.contains(usage.queue.value));
+        MUSTER_REQUIRE(usage.devices >= 0 && usage.cpus >= 0 && usage.memory >= 0);
+    });
+    // What runs is being counted.
+    for (const auto& [key, rate] : state.indexes->usage_rate)
+        MUSTER_REQUIRE(tables.usage.contains(usage_key(key.first, key.second)));
+    for (const JobId booked : state.indexes->booked)
+        MUSTER_REQUIRE(queued(tables.jobs.at(booked.value)));
 }
 
 void check_array(const State& state, const Job& parent) {
@@ -52,8 +108,8 @@ void check_array(const State& state, const Job& parent) {
 }
 
 bool same(const NodeUse& a, const NodeUse& b) {
-    return a.cpus == b.cpus && a.memory == b.memory && a.disk == b.disk &&
-           a.device_owner == b.device_owner && a.jobs == b.jobs && a.exclusive == b.exclusive;
+    return a.cpus == b.cpus && a.memory == b.memory && a.disk == b.disk && a.devices == b.devices &&
+           a.jobs == b.jobs && a.exclusive == b.exclusive;
 }
 
 template <class T, class Same>
@@ -84,6 +140,16 @@ void check_indexes(const State& state) {
     MUSTER_REQUIRE(a.leaves == b.leaves);
     MUSTER_REQUIRE(a.health == b.health);
     MUSTER_REQUIRE(a.timers == b.timers);
+    MUSTER_REQUIRE(a.user_use == b.user_use);
+    MUSTER_REQUIRE(a.usage_rate == b.usage_rate);
+    MUSTER_REQUIRE(a.run_times_by_name == b.run_times_by_name);
+    MUSTER_REQUIRE(a.run_times_by_age == b.run_times_by_age);
+    MUSTER_REQUIRE(a.reservation_by_name == b.reservation_by_name);
+    MUSTER_REQUIRE(a.claims == b.claims);
+    MUSTER_REQUIRE(a.stopping_for == b.stopping_for);
+    MUSTER_REQUIRE(a.booked == b.booked);
+    require_same(state.tables.queue_use, again.tables.queue_use,
+                 [](const QueueUse& x, const QueueUse& y) { return x == y; });
     MUSTER_REQUIRE(state.tables.pending == again.tables.pending);
     MUSTER_REQUIRE(state.tables.active == again.tables.active);
     require_same(state.tables.node_use, again.tables.node_use, same);
@@ -105,10 +171,12 @@ void check(const State& state) {
         MUSTER_REQUIRE(id == job.id.value);
         check_job(state, job);
         check_array(state, job);
+        check_promises(state, job);
     });
     tables.nodes.for_each([&](std::uint64_t id, const Node& node) {
         const NodeUse& use = tables.node_use.at(id);
         MUSTER_REQUIRE(tables.node_live.contains(id) && node.id.value == id);
+        check_devices(*node.facts, use);
         MUSTER_REQUIRE(use.cpus.value >= 0 && use.memory.value >= 0 && use.disk.value >= 0);
     });
     tables.shapes.for_each([&](std::uint64_t id, const scheduler::Shape&) {
@@ -118,6 +186,7 @@ void check(const State& state) {
         const Job* job = tables.jobs.find(id);
         MUSTER_REQUIRE(job != nullptr && job->state == model::JobState::Pending);
     });
+    check_queues(state);
     check_indexes(state);
 }
 

@@ -36,9 +36,20 @@ Status check_role(const model::Role& role) {
                            {"disk", role.disk.value, 0, kDiskBytesMax},
                            {"shm", role.shm.value, 0, kBytesMax},
                            {"gpus", static_cast<std::int64_t>(role.devices.size()), 0, 64}}));
-    for (const model::DeviceAsk& ask : role.devices)
+    for (const model::DeviceAsk& ask : role.devices) {
         MUSTER_TRY(all_within({{"gpus", ask.count, 1, model::kGpusPerNodeMax},
-                               {"gpu memory", ask.memory_min.value, 0, kBytesMax}}));
+                               {"gpu memory", ask.memory_min.value, 0, kBytesMax},
+                               {"gpu fraction (thousandths)", ask.fraction, 0, 999},
+                               {"gpu share_memory", ask.share_memory.value, 0, kBytesMax}}));
+        const int parts = (ask.fraction > 0 ? 1 : 0) + (ask.share_memory.value > 0 ? 1 : 0) +
+                          (ask.profile.empty() ? 0 : 1);
+        if (parts > 1)
+            return invalid("gpus: a fraction, an amount of memory and a profile exclude each other",
+                           "give one of them");
+        if ((ask.fraction > 0 || ask.share_memory.value > 0) && ask.count != 1)
+            return invalid("gpus: " + std::to_string(ask.count) + " parts of devices are asked for",
+                           "a part is of one device: leave out the count");
+    }
     return Ok{};
 }
 
@@ -67,9 +78,26 @@ Status check_spec(const model::JobSpec& spec, Time now) {
     std::int64_t nodes = 0;
     for (const model::Role& role : spec.roles) {
         MUSTER_TRY(check_role(role));
-        nodes += role.nodes;
+        const bool first = &role == &spec.roles.front();
+        if (role.nodes_max > role.nodes) {
+            MUSTER_TRY(within({"nodes (most)", role.nodes_max, 1, model::kNodesMax}));
+            if (!first)
+                return invalid("nodes: role " + role.name + " is elastic",
+                               "only the first role may have a range of nodes");
+        }
+        nodes += std::max(role.nodes, role.nodes_max);
     }
-    return within({"nodes", nodes, 1, model::kNodesMax});
+    MUSTER_TRY(within({"topology.spares", spec.topology.spares, 0, model::kNodesMax}));
+    MUSTER_TRY(within({"nodes", nodes + spec.topology.spares, 1, model::kNodesMax}));
+    const model::Role& gang = spec.roles.front();
+    const std::int64_t slice = spec.topology.slice;
+    MUSTER_TRY(within({"topology.slice.size", slice, 0, model::kNodesMax}));
+    for (const std::int64_t count : {gang.nodes, std::max(gang.nodes, gang.nodes_max)})
+        if (slice > 0 && count % slice != 0)
+            return invalid("topology.slice.size: " + std::to_string(slice) + " does not divide " +
+                               std::to_string(count) + " nodes",
+                           "choose a size that divides the nodes");
+    return Ok{};
 }
 
 Status check_facts(const model::NodeFacts& facts, const std::string& name) {
@@ -92,6 +120,13 @@ Status check_facts(const model::NodeFacts& facts, const std::string& name) {
                 "node " + name + ": device " + device.id + " is listed twice or out of order",
                 "give every device an id of its own");
         MUSTER_TRY(within({"device memory", device.memory.value, 0, kBytesMax}));
+        const auto parent =
+            std::ranges::lower_bound(facts.devices, device.parent, {}, &model::Device::id);
+        if (!device.parent.empty() && parent != facts.devices.end() &&
+            parent->id == device.parent && parent->healthy && device.healthy)
+            return invalid("node " + name + ": device " + device.id + " is a partition of " +
+                               device.parent + ", which is listed as a whole device too",
+                           "list either the whole device or its partitions");
     }
     if (!std::ranges::is_sorted(facts.labels))
         return invalid("node " + name + ": labels are not sorted");

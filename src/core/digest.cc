@@ -23,6 +23,11 @@ std::uint64_t digest(const State& state) {
     add(tables.users, encode_user);
     add(tables.tokens, encode_token);
     add(tables.idempotency, encode_idempotency);
+    fnv.add(model::encode(*tables.topology));
+    fnv.add(model::encode(tables.rules));
+    add(tables.reservations, encode_reservation);
+    add(tables.usage, encode_usage);
+    add(tables.run_times, encode_run_times);
     add(tables.shapes, [](const scheduler::Shape& shape) { return scheduler::encode(shape); });
     return fnv.hash();
 }

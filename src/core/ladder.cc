@@ -4,6 +4,7 @@
 // that. Only the job's own failures use up its restarts.
 #include <algorithm>
 
+#include "base/decay.h"
 #include "core/stepper.h"
 
 namespace muster::core {
@@ -19,6 +20,10 @@ constexpr std::size_t kAvoidMax = 16;
 constexpr int kImageAttempts = 4;  // The first and three retries.
 constexpr Duration kNodeBackoffMax{300'000};
 constexpr Duration kUserBackoffMax{600'000};
+/// How long a gang that lost a node keeps the others, should no node take its place (F4).
+constexpr Duration kDegradedClaim{600'000};
+/// SIGTERM to kill, as far as the planner is concerned.
+constexpr Duration kUsualGrace{10'000};
 
 bool node_fault(Cause cause) {
     return cause == Cause::Launch || cause == Cause::NodeLost || cause == Cause::DeviceFault ||
@@ -36,11 +41,6 @@ std::int64_t in_a_row(const JobExtra& extra, auto&& alike) {
         ++count;
     return count;
 }
-bool wants_notice(const Job& job, const model::JobSpec& spec) {
-    const bool asked = job.cause == Cause::Cancelled || job.cause == Cause::Requeued ||
-                       job.cause == Cause::Preempted;
-    return asked && !spec.checkpoint.dir.empty() && extra_of(job).running_at.ms != 0;
-}
 bool may_restart(const model::RestartRule& rule, Cause cause, int exit_code,
                  std::uint32_t restarts) {
     if (rule.max >= 0 && restarts >= rule.max) return false;
@@ -49,6 +49,15 @@ bool may_restart(const model::RestartRule& rule, Cause cause, int exit_code,
 }
 
 }  // namespace
+
+bool wants_notice(const Job& job, const model::JobSpec& spec) {
+    const bool asked = job.cause == Cause::Cancelled || job.cause == Cause::Requeued ||
+                       job.cause == Cause::Preempted || job.cause == Cause::Resized;
+    return asked && !spec.checkpoint.dir.empty() && extra_of(job).running_at.ms != 0;
+}
+Duration grace_of(const model::JobSpec& spec) {
+    return spec.checkpoint.dir.empty() ? kUsualGrace : spec.checkpoint.grace;
+}
 
 void Stepper::begin_stop(JobId id, Cause cause, const std::string& message) {
     edit_job(id, [&](Job& j, JobExtra& extra) {
@@ -182,6 +191,10 @@ void Stepper::finish_attempt(JobId id) {
     attempt.node = extra.decided_node;
     attempt.message = extra.message;
     attempt.fault = extra.fault_at.ms != 0 ? extra.fault_at : at_;
+    if (cause == Cause::Preempted || cause == Cause::Resized) {
+        attempt.beneficiary = extra.beneficiary;
+        attempt.reason = extra.stop_reason;
+    }
     attempt.last_step = live.best_step;
     attempt.resumed_step = extra.resumed_step;
     for (const protocol::Progress& each : live.progress)
@@ -200,13 +213,20 @@ void Stepper::finish_attempt(JobId id) {
     ++extra.attempts_total;
     if (extra.attempts.size() > kAttemptsKept) extra.attempts.erase(extra.attempts.begin());
     extra.last_nodes.clear();
-    for (const Placed& slot : extra.allocation->slots) extra.last_nodes.push_back(slot.node);
+    for (const Placed& slot : extra.allocation->slots)
+        if (!slot.spare) extra.last_nodes.push_back(slot.node);
+    const Allocation allocation = *std::move(extra.allocation);
+    const Duration ran = extra.running_at.ms == 0 ? Duration{} : at_ - extra.running_at;
     extra.allocation.reset();
+    extra.attained += accrued(allocation.weight, at_ - allocation.at, {});
     extra.running_at = extra.fault_at = {};
+    extra.beneficiary = {};
+    if (cause != Cause::Resized) extra.claim.reset();
     record(JobLiveDropped{id});
 
     switch (cause) {
         case Cause::Success:
+            remember(ending, allocation, ran);
             return end_job(std::move(ending), std::move(extra), JobState::Succeeded, cause);
         case Cause::Cancelled:
             return end_job(std::move(ending), std::move(extra), JobState::Cancelled, cause);
@@ -232,6 +252,10 @@ void Stepper::finish_attempt(JobId id) {
         extra.avoid.push_back(blamed);
         if (extra.avoid.size() > kAvoidMax) extra.avoid.erase(extra.avoid.begin());
     }
+    if (node_fault(cause) && allocation.slots.size() > 1) {
+        auto slots = healthy_slots(allocation, blamed);
+        if (!slots.empty()) extra.claim = scheduler::Claim{std::move(slots), at_ + kDegradedClaim};
+    }
     wait_again(std::move(ending), std::move(extra), cause);
 }
 
@@ -251,7 +275,7 @@ void Stepper::wait_again(Job waiting, JobExtra extra, Cause cause) {
         wait = doubled(state_.settings.retry_backoff, std::max<std::int64_t>(0, row - 1),
                        kNodeBackoffMax);
         ++waiting.faults;
-    } else if (cause == Cause::Preempted) {
+    } else if (cause == Cause::Preempted || cause == Cause::Resized) {
         ++waiting.faults;
     }
     const std::string node = extra.decided_node;
@@ -286,6 +310,7 @@ void Stepper::end_job(Job ending, JobExtra extra, JobState state, Cause cause) {
     ending.shape = {};
     extra.waiting_for.clear();
     extra.hold_owner.clear();
+    extra.claim.reset();
     put_job(std::move(ending), std::move(extra));
     drop_unused({}, shape);
     tell_job("job.ended", job(id), extra_of(job(id)).message, extra_of(job(id)).decided_node);

@@ -149,7 +149,7 @@ std::vector<std::pair<JobId, std::uint32_t>> Stepper::tasks_on(NodeId node) cons
         last = id;
         const std::vector<Placed>& slots = extra_of(job(id)).allocation->slots;
         for (std::uint32_t rank = 0; rank < slots.size(); ++rank)
-            if (slots[rank].node == node) tasks.emplace_back(id, rank);
+            if (slots[rank].node == node && !slots[rank].spare) tasks.emplace_back(id, rank);
     }
     return tasks;
 }
@@ -322,11 +322,34 @@ void Stepper::thaw_if_over() {
     for (const NodeId id : silent) edit_node_live(id, [&](NodeLive& live) { live.heard = at_; });
 }
 
+/// It runs on past its expected end: twice as long, then.
+void Stepper::expect_later(JobId id) {
+    const Duration limit = tables_.shapes.at(job(id).shape.value).time;
+    edit_job(id, [&](Job& j, JobExtra& extra) {
+        Allocation& allocation = *extra.allocation;
+        Duration length = allocation.expected_end - allocation.at;
+        while (allocation.at + length <= at_) length = length + std::max(length, Duration{1'000});
+        allocation.expected_end = allocation.at + std::min(length, kDurationMax);
+        if (j.state == JobState::Running && limit.ms > 0)
+            allocation.expected_end = std::min(allocation.expected_end, extra.running_at + limit);
+        if (extra.deadline.ms != 0)
+            allocation.expected_end = std::min(allocation.expected_end, extra.deadline);
+    });
+}
+
 void Stepper::job_due(JobId id) {
     const Job& due = job(id);
     const JobExtra& extra = extra_of(due);
     if (due.state <= JobState::Running && extra.deadline.ms != 0 && extra.deadline <= at_)
         return cancel(id, Cause::Deadline, "its deadline came");
+    if (due.state == JobState::Pending) {
+        edit_job(id, [](Job&, JobExtra& e) { e.claim.reset(); });
+        return tell_job("job.updated", job(id), "what it was promised did not come free in time");
+    }
+    const Duration limit = tables_.shapes.at(due.shape.value).time;
+    const bool over =
+        due.state == JobState::Running && limit.ms > 0 && extra.running_at + limit <= at_;
+    if (due.state <= JobState::Running && !over) return expect_later(id);
     if (due.state == JobState::Running)
         return begin_stop(id, Cause::TimeLimit, "ran for as long as its time limit allows");
     const JobLive& live = tables_.live.at(id.value);

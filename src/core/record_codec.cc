@@ -7,6 +7,7 @@ namespace muster::core {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kMetaVersion = 2;  // 1: before reservations and run times.
 
 /// A Reader past the version, or one that is not ok.
 Reader open(std::string_view bytes) {
@@ -23,20 +24,25 @@ std::optional<T> finish(const Reader& in, std::string_view bytes, T value) {
 
 std::string encode_meta(const Meta& meta) {
     Writer out;
-    out.number(kVersion);
+    out.number(kMetaVersion);
     for (const std::uint64_t n :
          {meta.term, meta.next_job, meta.next_node, meta.next_queue, meta.next_user,
-          meta.next_token, meta.next_spec, meta.next_shape, meta.next_idempotency, meta.first_job})
+          meta.next_token, meta.next_spec, meta.next_shape, meta.next_idempotency, meta.first_job,
+          meta.next_reservation, meta.next_run_times})
         out.number(n);
     return std::move(out).bytes();
 }
 std::optional<Meta> decode_meta(std::string_view bytes) {
-    Reader in = open(bytes);
+    Reader in(bytes);
+    const std::uint64_t version = in.number();
+    if (version < 1 || version > kMetaVersion) return std::nullopt;
     Meta meta;
     for (std::uint64_t* n : {&meta.term, &meta.next_job, &meta.next_node, &meta.next_queue,
                              &meta.next_user, &meta.next_token, &meta.next_spec, &meta.next_shape,
                              &meta.next_idempotency, &meta.first_job})
         *n = in.number();
+    if (version >= 2)
+        for (std::uint64_t* n : {&meta.next_reservation, &meta.next_run_times}) *n = in.number();
     return finish(in, bytes, meta);
 }
 
@@ -162,18 +168,55 @@ std::optional<User> decode_user(std::string_view bytes) {
 }
 
 std::string encode_queue(const Queue& queue) {
-    Writer out;
-    out.number(kVersion);
-    out.number(queue.id.value);
-    out.text(queue.name);
-    return std::move(out).bytes();
+    return model::encode(queue);
 }
 std::optional<Queue> decode_queue(std::string_view bytes) {
+    return model::decode_queue(bytes);
+}
+std::string encode_reservation(const model::Reservation& reservation) {
+    return model::encode(reservation);
+}
+
+std::string encode_usage(const Usage& usage) {
+    Writer out;
+    out.number(kVersion);
+    out.number(usage.queue.value);
+    out.number(usage.user.value);
+    for (const std::int64_t n : {usage.devices, usage.cpus, usage.memory, usage.as_of.ms})
+        out.signed_number(n);
+    return std::move(out).bytes();
+}
+std::optional<Usage> decode_usage(std::string_view bytes) {
     Reader in = open(bytes);
-    Queue queue;
-    queue.id.value = in.number();
-    queue.name = in.text();
-    return finish(in, bytes, std::move(queue));
+    Usage usage;
+    usage.queue.value = in.number();
+    usage.user.value = in.number();
+    for (std::int64_t* n : {&usage.devices, &usage.cpus, &usage.memory, &usage.as_of.ms})
+        *n = in.signed_number();
+    return finish(in, bytes, usage);
+}
+
+std::string encode_run_times(const RunTimes& times) {
+    Writer out;
+    out.number(kVersion);
+    out.number(times.id);
+    out.number(times.user.value);
+    out.text(times.name);
+    out.number(times.last.size());
+    for (const Duration each : times.last) out.signed_number(each.ms);
+    out.signed_number(times.at.ms);
+    return std::move(out).bytes();
+}
+std::optional<RunTimes> decode_run_times(std::string_view bytes) {
+    Reader in = open(bytes);
+    RunTimes times;
+    times.id = in.number();
+    times.user.value = in.number();
+    times.name = in.text();
+    for (std::size_t n = in.count(); n > 0 && in.ok(); --n)
+        times.last.push_back({in.signed_number()});
+    times.at.ms = in.signed_number();
+    return finish(in, bytes, std::move(times));
 }
 
 }  // namespace muster::core

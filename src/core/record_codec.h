@@ -25,5 +25,10 @@ std::string encode_user(const User& user);
 std::optional<User> decode_user(std::string_view bytes);
 std::string encode_queue(const Queue& queue);
 std::optional<Queue> decode_queue(std::string_view bytes);
+std::string encode_reservation(const model::Reservation& reservation);
+std::string encode_usage(const Usage& usage);
+std::optional<Usage> decode_usage(std::string_view bytes);
+std::string encode_run_times(const RunTimes& times);
+std::optional<RunTimes> decode_run_times(std::string_view bytes);
 
 }  // namespace muster::core

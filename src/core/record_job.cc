@@ -7,7 +7,8 @@
 namespace muster::core {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+// 2: the signal that ended an attempt. 3: spares, parts of devices, preemption.
+constexpr std::uint64_t kVersion = 3;
 
 // Sections of a JobExtra that are there, as bits.
 enum Section : std::uint64_t {
@@ -24,7 +25,9 @@ enum Section : std::uint64_t {
     kDecided = 1024,
     kLastNodes = 2048,
     kLastProgress = 4096,
-    kAll = 8191,
+    kClaim = 8192,
+    kPreemption = 16384,
+    kAll = 32767,
 };
 
 void put(Writer& out, Time time) {
@@ -39,6 +42,32 @@ void put(Writer& out, const Placed& slot) {
     out.signed_number(slot.cpus.value);
     out.signed_number(slot.memory.value);
     out.signed_number(slot.disk.value);
+    // Thousandths of a part, and whether it is a spare: mostly one byte of 0.
+    out.number(static_cast<std::uint64_t>(slot.share) << 1 | (slot.spare ? 1 : 0));
+    if (slot.share != 0) out.signed_number(slot.share_memory.value);
+}
+void put(Writer& out, const Allocation& allocation) {
+    out.number(allocation.epoch);
+    put(out, allocation.at);
+    out.number(allocation.slots.size());
+    for (const Placed& slot : allocation.slots) put(out, slot);
+    out.number(allocation.devices.size());
+    for (const model::Amount& amount : allocation.devices)
+        out.text(amount.resource), out.signed_number(amount.value);
+    out.signed_number(allocation.weight);
+    // Relative, for it is shorter; 0: never.
+    const bool never = allocation.expected_end == kNever;
+    out.signed_number(never ? 0 : (allocation.expected_end - allocation.at).ms + 1);
+}
+void put(Writer& out, const scheduler::Claim& claim) {
+    put(out, claim.until);
+    out.number(claim.slots.size());
+    for (const scheduler::Slot& slot : claim.slots) {
+        out.number(slot.node.value);
+        out.number(slot.group);
+        out.number(slot.alternative);
+        out.flag(slot.spare);
+    }
 }
 void put(Writer& out, const Attempt& attempt) {
     out.number(attempt.epoch);
@@ -53,6 +82,8 @@ void put(Writer& out, const Attempt& attempt) {
     out.signed_number(attempt.last_step);
     out.signed_number(attempt.resumed_step);
     out.signed_number(attempt.lost.ms);
+    out.number(attempt.beneficiary.value);
+    if (attempt.beneficiary) out.number(static_cast<std::uint64_t>(attempt.reason));
 }
 void put(Writer& out, const ArrayBook& book) {
     out.number(book.waiting.size());
@@ -95,18 +126,15 @@ std::uint64_t sections_of(const JobExtra& extra) {
     add(extra.decided_rank != 0 || !extra.decided_node.empty(), kDecided);
     add(!extra.last_nodes.empty(), kLastNodes);
     add(extra.last_progress.has_value(), kLastProgress);
+    add(extra.claim.has_value(), kClaim);
+    add(bool(extra.beneficiary) || extra.preemptions != 0 || extra.attained != 0, kPreemption);
     return bits;
 }
 
 void put(Writer& out, const JobExtra& extra) {
     const std::uint64_t bits = sections_of(extra);
     out.number(bits);
-    if ((bits & kAllocation) != 0) {
-        out.number(extra.allocation->epoch);
-        put(out, extra.allocation->at);
-        out.number(extra.allocation->slots.size());
-        for (const Placed& slot : extra.allocation->slots) put(out, slot);
-    }
+    if ((bits & kAllocation) != 0) put(out, *extra.allocation);
     if ((bits & kAttempts) != 0) {
         out.signed_number(extra.attempts_total);
         out.number(extra.attempts.size());
@@ -151,6 +179,13 @@ void put(Writer& out, const JobExtra& extra) {
         for (const NodeId node : extra.last_nodes) out.number(node.value);
     }
     if ((bits & kLastProgress) != 0) put(out, *extra.last_progress);
+    if ((bits & kClaim) != 0) put(out, *extra.claim);
+    if ((bits & kPreemption) != 0) {
+        out.number(extra.beneficiary.value);
+        out.number(static_cast<std::uint64_t>(extra.stop_reason));
+        out.signed_number(extra.preemptions);
+        out.signed_number(extra.attained);
+    }
 }
 
 class Get {
@@ -158,7 +193,8 @@ public:
     explicit Get(std::string_view bytes) : in_(bytes) {}
 
     std::optional<Job> job() {
-        if (in_.number() != kVersion) return std::nullopt;
+        version_ = in_.number();
+        if (version_ < 1 || version_ > kVersion) return std::nullopt;
         Job job;
         job.id.value = in_.number();
         job.spec.value = in_.number();
@@ -202,8 +238,44 @@ private:
         slot.cpus.value = in_.signed_number();
         slot.memory.value = in_.signed_number();
         slot.disk.value = in_.signed_number();
+        if (version_ < 3) return slot;
+        const std::uint64_t part = in_.number();
+        slot.spare = (part & 1) != 0;
+        slot.share = static_cast<std::int64_t>(part >> 1);
+        fine_ = fine_ && slot.share < 1000;
+        if (slot.share != 0) slot.share_memory.value = in_.signed_number();
         return slot;
     }
+    Allocation allocation() {
+        Allocation allocation;
+        allocation.epoch = word();
+        allocation.at = time();
+        for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n)
+            allocation.slots.push_back(placed());
+        if (version_ < 3) return allocation;
+        for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n) {
+            model::Amount& amount = allocation.devices.emplace_back();
+            amount.resource = text();
+            amount.value = in_.signed_number();
+        }
+        allocation.weight = in_.signed_number();
+        const std::int64_t end = in_.signed_number();
+        if (end != 0) allocation.expected_end.ms = wrapping(allocation.at.ms, end - 1);
+        return allocation;
+    }
+    scheduler::Claim claim() {
+        scheduler::Claim claim;
+        claim.until = time();
+        for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n) {
+            scheduler::Slot& slot = claim.slots.emplace_back();
+            slot.node.value = in_.number();
+            slot.group = word();
+            slot.alternative = word();
+            slot.spare = in_.flag();
+        }
+        return claim;
+    }
+    scheduler::StopReason reason() { return choice(scheduler::StopReason::Grow); }
     protocol::Progress progress() {
         protocol::Progress progress;
         progress.key.epoch = word(), progress.key.rank = word();
@@ -228,6 +300,9 @@ private:
         attempt.last_step = in_.signed_number();
         attempt.resumed_step = in_.signed_number();
         attempt.lost.ms = in_.signed_number();
+        if (version_ < 3) return attempt;
+        attempt.beneficiary.value = in_.number();
+        if (attempt.beneficiary) attempt.reason = reason();
         return attempt;
     }
     ArrayBook book() {
@@ -247,13 +322,7 @@ private:
         JobExtra extra;
         const std::uint64_t bits = in_.number();
         fine_ = fine_ && bits <= kAll;
-        if ((bits & kAllocation) != 0) {
-            Allocation& allocation = extra.allocation.emplace();
-            allocation.epoch = word();
-            allocation.at = time();
-            for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n)
-                allocation.slots.push_back(placed());
-        }
+        if ((bits & kAllocation) != 0) extra.allocation = allocation();
         if ((bits & kAttempts) != 0) {
             extra.attempts_total = in_.signed_number();
             for (std::size_t n = in_.count(); n > 0 && in_.ok(); --n)
@@ -297,10 +366,24 @@ private:
                 extra.last_nodes.push_back({in_.number()});
         }
         if ((bits & kLastProgress) != 0) extra.last_progress = progress();
+        if ((bits & kClaim) != 0) extra.claim = claim();
+        if ((bits & kPreemption) != 0) {
+            extra.beneficiary.value = in_.number();
+            extra.stop_reason = reason();
+            extra.preemptions = in_.signed_number();
+            extra.attained = in_.signed_number();
+        }
         return extra;
     }
 
+    /// Of bytes that nobody may trust.
+    static std::int64_t wrapping(std::int64_t a, std::int64_t b) {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
+                                         static_cast<std::uint64_t>(b));
+    }
+
     Reader in_;
+    std::uint64_t version_ = kVersion;
     bool fine_ = true;
 };
 

@@ -39,6 +39,25 @@ std::optional<RecordName> record_of(const Change& change) {
         Name operator()(const QueuePut& c) {
             return RecordName{RecordKind::Queue, c.queue.id.value};
         }
+        Name operator()(const QueueDropped& c) { return RecordName{RecordKind::Queue, c.id.value}; }
+        Name operator()(const TopologyPut&) { return RecordName{RecordKind::Topology, 0}; }
+        Name operator()(const RulesPut&) { return RecordName{RecordKind::Rules, 0}; }
+        Name operator()(const ReservationPut& c) {
+            return RecordName{RecordKind::Reservation, c.reservation.id.value};
+        }
+        Name operator()(const ReservationDropped& c) {
+            return RecordName{RecordKind::Reservation, c.id.value};
+        }
+        Name operator()(const UsagePut& c) {
+            return RecordName{RecordKind::Usage, usage_key(c.usage.queue, c.usage.user)};
+        }
+        Name operator()(const UsageDropped& c) {
+            return RecordName{RecordKind::Usage, usage_key(c.queue, c.user)};
+        }
+        Name operator()(const RunTimesPut& c) {
+            return RecordName{RecordKind::RunTimes, c.times.id};
+        }
+        Name operator()(const RunTimesDropped& c) { return RecordName{RecordKind::RunTimes, c.id}; }
         Name operator()(const UserPut& c) { return RecordName{RecordKind::User, c.user.id.value}; }
         Name operator()(const TokenPut& c) { return RecordName{RecordKind::Token, c.token.id}; }
         Name operator()(const TokenDropped& c) { return RecordName{RecordKind::Token, c.id}; }
@@ -57,6 +76,8 @@ std::optional<RecordName> record_of(const Change& change) {
         Name operator()(const TaskPut&) { return std::nullopt; }
         Name operator()(const ProgressPut&) { return std::nullopt; }
         Name operator()(const ShapeWaitPut&) { return std::nullopt; }
+        Name operator()(const PredictedPut&) { return std::nullopt; }
+        Name operator()(const BookingsPut&) { return std::nullopt; }
     };
     return std::visit(Visit{}, change);
 }
@@ -68,6 +89,12 @@ std::optional<std::string> encode_record(const State& state, RecordName name) {
         case RecordKind::Job: return encoded(tables.jobs, name.id, encode_job);
         case RecordKind::Node: return encoded(tables.nodes, name.id, encode_node);
         case RecordKind::Queue: return encoded(tables.queues, name.id, encode_queue);
+        case RecordKind::Topology: return model::encode(*tables.topology);
+        case RecordKind::Rules: return model::encode(tables.rules);
+        case RecordKind::Reservation:
+            return encoded(tables.reservations, name.id, encode_reservation);
+        case RecordKind::Usage: return encoded(tables.usage, name.id, encode_usage);
+        case RecordKind::RunTimes: return encoded(tables.run_times, name.id, encode_run_times);
         case RecordKind::Spec: return encoded(tables.specs, name.id, encode_spec);
         case RecordKind::User: return encoded(tables.users, name.id, encode_user);
         case RecordKind::Token: return encoded(tables.tokens, name.id, encode_token);
@@ -96,6 +123,28 @@ Result<Change> decode_record(RecordName name, std::string_view bytes) {
         case RecordKind::Queue:
             if (auto queue = decode_queue(bytes); queue && queue->id.value == name.id)
                 return Change(QueuePut{*std::move(queue)});
+            break;
+        case RecordKind::Topology:
+            if (auto topology = model::decode_topology(bytes))
+                return Change(
+                    TopologyPut{std::make_shared<const model::Topology>(*std::move(topology))});
+            break;
+        case RecordKind::Rules:
+            if (auto rules = model::decode_scheduling_rules(bytes))
+                return Change(RulesPut{*std::move(rules)});
+            break;
+        case RecordKind::Reservation:
+            if (auto made = model::decode_reservation(bytes); made && made->id.value == name.id)
+                return Change(ReservationPut{*std::move(made)});
+            break;
+        case RecordKind::Usage:
+            if (auto usage = decode_usage(bytes);
+                usage && usage_key(usage->queue, usage->user) == name.id)
+                return Change(UsagePut{*usage});
+            break;
+        case RecordKind::RunTimes:
+            if (auto times = decode_run_times(bytes); times && times->id == name.id)
+                return Change(RunTimesPut{*std::move(times)});
             break;
         case RecordKind::Spec:
             if (auto spec = decode_spec(bytes))
@@ -143,6 +192,19 @@ Status finish_load(State& state) {
         for (const Placed& slot : extra.allocation->slots)
             lacks(tables.nodes.contains(slot.node.value), "node", slot.node.value);
     });
+    const auto lacks_queue = [&](QueueId queue, const char* who, std::uint64_t id) {
+        if (queue && !tables.queues.contains(queue.value) && broken.empty())
+            broken = std::string(who) + " " + std::to_string(id) + " refers to queue " +
+                     std::to_string(queue.value) + ", which is not there";
+    };
+    tables.queues.for_each([&](std::uint64_t id, const Queue& queue) {
+        // A parent is older than its children, so no chain of parents is a circle.
+        if (queue.parent.value >= id && broken.empty())
+            broken = "queue " + std::to_string(id) + " has a parent that is younger";
+        lacks_queue(queue.parent, "queue", id);
+    });
+    tables.usage.for_each(
+        [&](std::uint64_t id, const Usage& usage) { lacks_queue(usage.queue, "usage", id); });
     if (!broken.empty())
         return Error{.code = Code::Corrupt,
                      .message = broken,

@@ -21,6 +21,11 @@ enum class RecordKind : std::uint8_t {
     Token,
     Idempotency,
     Shape,
+    Topology,  // One, with id 0.
+    Rules,     // One, with id 0.
+    Reservation,
+    Usage,  // By usage_key().
+    RunTimes,
 };
 struct RecordName {
     RecordKind kind;

@@ -18,6 +18,10 @@ Job full_job() {
     job.submitted = {1000}, job.since = {2000}, job.eligible = {1500};
     JobExtra extra;
     extra.allocation = Allocation{4, {1900}, {{{1}, 0, 1, {"a", "b"}, {4000}, {1 << 30}, {5}}}};
+    extra.allocation->slots.push_back({{2}, 0, 0, {"c"}, {500}, {7}, {8}, true, 250, {1 << 20}});
+    extra.allocation->devices = {{"gpus", 2250}, {"h100", 2250}};
+    extra.allocation->weight = 1800;
+    extra.allocation->expected_end = {901'900};
     extra.attempts = {
         {3, {1}, {2}, {3}, {4}, model::Cause::Oom, 137, 2, "n1", "killed", {5}, 6, 7, {8}}};
     extra.attempts_total = 40;
@@ -31,6 +35,13 @@ Job full_job() {
     extra.deadline = {88}, extra.queued_at = {9}, extra.running_at = {10}, extra.fault_at = {11};
     extra.resumed_step = 12, extra.decided_rank = 13, extra.decided_node = "n9";
     extra.last_nodes = {{3}, {4}};
+    extra.attempts[0].beneficiary = {8};
+    extra.attempts[0].reason = scheduler::StopReason::Reclaim;
+    scheduler::Slot slot;
+    slot.node = {5}, slot.group = 1, slot.alternative = 2, slot.spare = true;
+    extra.claim = scheduler::Claim{{slot}, {12'345}};
+    extra.beneficiary = {99}, extra.stop_reason = scheduler::StopReason::Shrink;
+    extra.preemptions = 3, extra.attained = 77'000;
     job.extra = std::make_shared<const JobExtra>(extra);
     return job;
 }
@@ -86,7 +97,14 @@ TEST(Records, small_ones_read_back) {
     const Idempotency entry{1, 2, 3, 4, {5}, {6}};
     EXPECT_EQ(decode_idempotency(encode_idempotency(entry))->body, 4u);
     EXPECT_EQ(decode_user(encode_user({{1}, "eve", true}))->admin, true);
-    EXPECT_EQ(decode_queue(encode_queue({{1}, "prod"}))->name, "prod");
+    Queue queue;
+    queue.id = {2}, queue.parent = {1}, queue.name = "prod/a", queue.settings.weight = 7;
+    EXPECT_EQ(*decode_queue(encode_queue(queue)), queue);
+    const Usage usage{{1}, {2}, 3, 4, 5, {6}};
+    EXPECT_EQ(*decode_usage(encode_usage(usage)), usage);
+    const RunTimes times{1, {2}, "train", {{3}, {4}}, {5}};
+    EXPECT_EQ(*decode_run_times(encode_run_times(times)), times);
+    EXPECT_FALSE(decode_usage("") || decode_run_times(""));
     EXPECT_FALSE(decode_meta(""));
     EXPECT_FALSE(decode_user("\x02zzz"));
 }

@@ -48,7 +48,9 @@ const Job* Stepper::present(NodeId node, const protocol::TaskKey& key) const {
     if (found == nullptr || !model::active(found->state) || found->epoch != key.epoch)
         return nullptr;
     const std::vector<Placed>& slots = extra_of(*found).allocation->slots;
-    return key.rank < slots.size() && slots[key.rank].node == node ? found : nullptr;
+    return key.rank < slots.size() && slots[key.rank].node == node && !slots[key.rank].spare
+               ? found
+               : nullptr;
 }
 
 /// A task that nobody wants: it is told to stop, then forgotten; until then its node gets no work.
@@ -196,9 +198,10 @@ Status Stepper::facts_changed(NodeId node, const protocol::FactsChanged& message
     record(NodePut{std::move(changed)});
     std::vector<std::pair<JobId, std::string>> hurt;
     const NodeUse& use = tables_.node_use.at(node.value);
-    for (const auto& [device, owner] : use.device_owner) {
-        const auto now = std::ranges::find(message.facts.devices, device, &model::Device::id);
-        if (now == message.facts.devices.end() || !now->healthy) hurt.emplace_back(owner, device);
+    for (const DeviceShare& share : use.devices) {
+        const auto now = std::ranges::find(message.facts.devices, share.device, &model::Device::id);
+        if (now == message.facts.devices.end() || !now->healthy)
+            hurt.emplace_back(share.job, share.device);
     }
     for (const auto& [id, device] : hurt) {
         if (job(id).state > JobState::Running) continue;
@@ -207,6 +210,7 @@ Status Stepper::facts_changed(NodeId node, const protocol::FactsChanged& message
             return placed.node == node &&
                    std::ranges::find(placed.devices, device) != placed.devices.end();
         });
+        if (slot->spare) continue;  // No task of it is there.
         const auto rank = static_cast<std::uint32_t>(slot - slots.begin());
         edit_job(id, [&](Job&, JobExtra& extra) {
             extra.decided_rank = rank;

@@ -1,156 +1,15 @@
 // Committing a plan: every item is checked against the state as it is now, devices are bound by
 // id, and one record holds it all. What no longer holds is planned again (F2).
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <span>
 
+#include "core/bind.h"
 #include "core/stepper.h"
-#include "scheduler/place.h"
 
 namespace muster::core {
 namespace {
 
 using model::JobState;
-
-/// What this start has taken of a node already, beside the books.
-struct Taken {
-    MilliCpu cpus;
-    Bytes memory, disk;
-    std::vector<std::string> devices;
-};
-
-/// Devices of one kind that are healthy, free and acceptable.
-std::vector<const model::Device*> free_devices(const model::NodeFacts& facts, const NodeUse& use,
-                                               const Taken& taken, const model::DeviceAsk& ask,
-                                               const std::string& kind) {
-    std::vector<const model::Device*> out;
-    for (const model::Device& device : facts.devices) {
-        if (!device.healthy || device.kind != kind || !scheduler::matches(ask, device)) continue;
-        if (use.device_owner.contains(device.id)) continue;
-        if (std::ranges::find(taken.devices, device.id) != taken.devices.end()) continue;
-        out.push_back(&device);
-    }
-    return out;
-}
-
-/// The smallest group of equal `key` that holds `count`; ties to the lowest id. Empty if none does.
-template <class Key>
-std::vector<const model::Device*> island(const std::vector<const model::Device*>& free,
-                                         std::size_t count, Key key) {
-    std::map<decltype(key(*free.front())), std::vector<const model::Device*>> groups;
-    for (const model::Device* device : free) groups[key(*device)].push_back(device);
-    const std::vector<const model::Device*>* best = nullptr;
-    for (const auto& [name, group] : groups) {
-        if (group.size() < count || name == decltype(key(*free.front())){}) continue;
-        const auto rank = [](const auto& g) { return std::pair(g.size(), g.front()->id); };
-        if (best == nullptr || rank(group) < rank(*best)) best = &group;
-    }
-    return best == nullptr ? std::vector<const model::Device*>{} : *best;
-}
-
-/// Whole devices of one link group if one holds them, else of one NUMA node, else the lowest ids.
-std::vector<std::string> bind(const std::vector<const model::Device*>& free, std::size_t count) {
-    std::vector<std::string> ids;
-    if (count == 0 || free.size() < count) return ids;
-    auto chosen = island(free, count, [](const model::Device& d) { return d.link_group; });
-    if (chosen.empty())
-        chosen = island(free, count, [](const model::Device& d) { return d.numa + 1; });
-    if (chosen.empty()) chosen = free;
-    for (std::size_t i = 0; i < count; ++i) ids.push_back(chosen[i]->id);
-    return ids;
-}
-
-class Binder {
-public:
-    Binder(const State& state, const scheduler::Shape& shape, bool exclusive)
-        : state_(state), shape_(shape), exclusive_(exclusive) {}
-
-    std::optional<std::vector<Placed>> bind_all(const std::vector<scheduler::Slot>& slots) {
-        std::size_t at = 0;
-        for (std::uint32_t group = 0; group < shape_.groups.size(); ++group) {
-            const auto nodes = static_cast<std::size_t>(shape_.groups[group].nodes);
-            if (slots.size() - at < nodes) return std::nullopt;
-            if (!bind_group(std::span(slots).subspan(at, nodes), group)) return std::nullopt;
-            at += nodes;
-        }
-        if (at != slots.size()) return std::nullopt;
-        return std::move(placed_);
-    }
-
-private:
-    bool bind_group(std::span<const scheduler::Slot> slots, std::uint32_t group) {
-        const scheduler::GroupAsk& ask = shape_.groups[group];
-        const std::uint32_t alternative = slots.front().alternative;
-        if (alternative >= scheduler::alternatives_of(ask)) return false;
-        std::vector<NodeId> nodes;
-        for (const scheduler::Slot& slot : slots) {
-            if (slot.group != group || slot.alternative != alternative) return false;
-            if (!usable(state_, slot.node)) return false;
-            nodes.push_back(slot.node);
-        }
-        std::ranges::sort(nodes);
-        if (std::ranges::adjacent_find(nodes) != nodes.end()) return false;
-        const model::DeviceAsk& devices = scheduler::ask_of(ask, alternative);
-        std::vector<std::string> kinds = {""};
-        if (devices.count > 0) kinds = scheduler::kinds_of(devices, facts(slots.front().node));
-        for (const std::string& kind : kinds)
-            if (bind_kind(slots, ask, devices, kind)) return true;
-        return false;
-    }
-    bool bind_kind(std::span<const scheduler::Slot> slots, const scheduler::GroupAsk& ask,
-                   const model::DeviceAsk& devices, const std::string& kind) {
-        const std::size_t mark = placed_.size();
-        const auto taken = taken_;
-        for (const scheduler::Slot& slot : slots) {
-            auto placed = bind_slot(slot, ask, devices, kind);
-            if (!placed) {
-                placed_.resize(mark);
-                taken_ = taken;
-                return false;
-            }
-            placed_.push_back(*std::move(placed));
-        }
-        return true;
-    }
-    std::optional<Placed> bind_slot(const scheduler::Slot& slot, const scheduler::GroupAsk& ask,
-                                    const model::DeviceAsk& devices, const std::string& kind) {
-        const model::NodeFacts& node = facts(slot.node);
-        const NodeUse& use = state_.tables.node_use.at(slot.node.value);
-        if (!scheduler::satisfies(shape_.constraint, node) || use.exclusive) return std::nullopt;
-        const bool first = !taken_.contains(slot.node);
-        if (exclusive_ && (!use.jobs.empty() || !first)) return std::nullopt;
-        Taken& taken = taken_[slot.node];
-        Placed placed;
-        placed.node = slot.node;
-        placed.group = slot.group;
-        placed.alternative = slot.alternative;
-        placed.cpus = scheduler::node_cpus(ask, slot.alternative, node, exclusive_);
-        placed.memory = ask.memory;
-        placed.disk = ask.disk;
-        if (node.cpus < use.cpus + taken.cpus + placed.cpus ||
-            node.memory < use.memory + taken.memory + placed.memory ||
-            node.disk < use.disk + taken.disk + placed.disk)
-            return std::nullopt;
-        const auto count = static_cast<std::size_t>(devices.count);
-        if (count > 0) {
-            placed.devices = bind(free_devices(node, use, taken, devices, kind), count);
-            if (placed.devices.size() != count) return std::nullopt;
-        }
-        taken.cpus += placed.cpus, taken.memory += placed.memory, taken.disk += placed.disk;
-        taken.devices.insert(taken.devices.end(), placed.devices.begin(), placed.devices.end());
-        return placed;
-    }
-    const model::NodeFacts& facts(NodeId node) const {
-        return *state_.tables.nodes.at(node.value).facts;
-    }
-
-    const State& state_;
-    const scheduler::Shape& shape_;
-    bool exclusive_;
-    std::map<NodeId, Taken> taken_;
-    std::vector<Placed> placed_;
-};
 
 /// Ranks on a node: one a device; without devices mpirun starts one a whole CPU.
 std::uint32_t slots_of(const Placed& placed, model::Launch launch) {
@@ -167,9 +26,11 @@ Status Stepper::operator()(const PlanProposed& event) {
         if (start(item)) continue;
         // The planner thinks that it started: tell it again what waits.
         const Job* waiting = tables_.jobs.find(item.job.value);
-        if (waiting == nullptr) continue;
-        feed_again(*waiting);
+        if (waiting != nullptr) feed_again(*waiting);
+        step_.planning.push_back(scheduler::PlanRefused{item.job});
     }
+    make_deals(event.plan);
+    if (event.plan.bookings) put_bookings(*event.plan.bookings);
     for (const scheduler::ShapeWait& wait : event.plan.shape_waits)
         if (tables_.shapes.contains(wait.shape.value)) record(ShapeWaitPut{wait.shape, wait.why});
     for (const scheduler::Wait& wait : event.plan.waits) {
@@ -188,8 +49,12 @@ bool Stepper::start(const scheduler::Start& item) {
     if (before.array && startable(*found, spec->array) == 0) return false;
     if (before.array && tables_.meta.next_job > kJobIdMax) return false;
     const scheduler::Shape& shape = tables_.shapes.at(found->shape.value);
-    auto placed = Binder(state_, shape, spec->exclusive).bind_all(item.slots);
+    auto placed = Binder(state_).bind(item.job, shape, item.slots);
     if (!placed) return false;
+    Allocation allocation{found->epoch, at_, *std::move(placed), {}, 0, kNever};
+    weigh(state_, allocation);
+    if (!within_limits(*found, allocation, {})) return false;
+    const scheduler::Prediction predicted = prediction_of(tables_, *found);
 
     Job job = *found;
     JobExtra extra = before;
@@ -199,7 +64,10 @@ bool Stepper::start(const scheduler::Start& item) {
         extra = {};
         extra.deadline = deadline;
     }
-    extra.allocation = Allocation{job.epoch, at_, *std::move(placed)};
+    allocation.epoch = job.epoch;
+    extra.allocation = std::move(allocation);
+    extra.allocation->expected_end = expected_end(state_, job, extra, predicted);
+    extra.claim.reset();  // Used.
     extra.queued_at = job.since;
     extra.running_at = extra.fault_at = {};
     extra.resumed_step = extra.checkpoint_step;
@@ -212,7 +80,7 @@ bool Stepper::start(const scheduler::Start& item) {
     job.cause = model::Cause::None;
     job.since = at_;
     const JobId id = job.id;
-    const std::size_t ranks = extra.allocation->slots.size();
+    const std::size_t ranks = ranks_of(*extra.allocation);
     put_job(std::move(job), std::move(extra));
     JobLive live;
     live.tasks.resize(ranks);
@@ -255,6 +123,7 @@ std::shared_ptr<const protocol::Gang> Stepper::gang_of(const Job& job,
                                                        const model::JobSpec& spec) const {
     auto gang = std::make_shared<protocol::Gang>();
     for (const Placed& placed : extra_of(job).allocation->slots) {
+        if (placed.spare) continue;
         const model::NodeFacts& facts = *tables_.nodes.at(placed.node.value).facts;
         gang->push_back({facts.name, facts.addresses.empty() ? "" : facts.addresses.front(),
                          placed.group, slots_of(placed, spec.launch)});
@@ -283,6 +152,8 @@ void Stepper::send_start(const Job& job, std::uint32_t rank,
     order.array_job = job.array_job;
     order.array_element = job.array_element;
     order.devices = placed.devices;
+    order.device_share = placed.share;
+    order.device_memory = placed.share_memory;
     order.cpus = placed.cpus;
     order.memory = placed.memory;
     order.restart_count = job.restarts + job.faults;
@@ -303,7 +174,7 @@ void Stepper::send_go(const Job& job, std::uint32_t rank) {
 
 bool is_gang(const Job& job) {
     const JobExtra& extra = extra_of(job);
-    return extra.allocation && extra.allocation->slots.size() > 1;
+    return extra.allocation && ranks_of(*extra.allocation) > 1;
 }
 
 }  // namespace muster::core

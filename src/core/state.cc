@@ -25,6 +25,24 @@ State::~State() = default;
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;
 
+std::span<const DeviceShare> NodeUse::shares_of(std::string_view device) const {
+    const auto range = std::ranges::equal_range(
+        devices, device, {}, [](const DeviceShare& each) { return std::string_view(each.device); });
+    return {range.begin(), range.end()};
+}
+
+std::size_t ranks_of(const Allocation& allocation) {
+    std::size_t ranks = allocation.slots.size();
+    while (ranks > 0 && allocation.slots[ranks - 1].spare) --ranks;
+    return ranks;
+}
+
+std::vector<QueueId> chain_of(const View& view, QueueId queue) {
+    std::vector<QueueId> chain;
+    for (; queue; queue = view.queues.at(queue.value).parent) chain.push_back(queue);
+    return chain;
+}
+
 const JobExtra& extra_of(const Job& job) {
     static const JobExtra kDefault;
     return job.extra ? *job.extra : kDefault;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,6 +22,9 @@
 #include "model/job.h"
 #include "model/job_spec.h"
 #include "model/node.h"
+#include "model/queue.h"
+#include "model/reservation.h"
+#include "model/topology.h"
 #include "protocol/messages.h"
 #include "scheduler/plan.h"
 
@@ -34,6 +38,7 @@ struct Meta {
     std::uint64_t next_spec = 1, next_shape = 1, next_idempotency = 1;
     /// Ids below it were given out by a state that was lost: such tasks are adopted, never stopped.
     std::uint64_t first_job = 1;
+    std::uint64_t next_reservation = 1, next_run_times = 1;
     friend bool operator==(const Meta&, const Meta&) = default;
 };
 
@@ -47,13 +52,21 @@ struct Placed {
     MilliCpu cpus;
     Bytes memory;
     Bytes disk;
+    bool spare = false;      // Held beside the gang: no task runs there. The last slots.
+    std::int64_t share = 0;  // Thousandths of its one device; 0: whole devices.
+    Bytes share_memory;      // Of that device, with `share`.
     friend bool operator==(const Placed&, const Placed&) = default;
 };
-/// In rank order. Immutable while the attempt lives.
+/// In rank order, spares last. Immutable while the attempt lives, but for `expected_end`.
 struct Allocation {
     std::uint32_t epoch = 0;
     Time at;
     std::vector<Placed> slots;
+    /// What it takes of queues' limits, and of shares: devices by "gpus", kind and class in
+    /// thousandths, and their sum weighted by kind. As the node's facts and the rules were then.
+    model::Amounts devices;
+    std::int64_t weight = 0;
+    Time expected_end = kNever;  // By limit or prediction; doubled each time it was wrong.
     friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
@@ -70,6 +83,8 @@ struct Attempt {
     std::int64_t last_step = -1;     // Progress when it ended.
     std::int64_t resumed_step = -1;  // The checkpoint that it began from.
     Duration lost;                   // From the fault to the next attempt's running.
+    JobId beneficiary;               // Preempted or resized: for this job (F23).
+    scheduler::StopReason reason = scheduler::StopReason::Priority;  // With a beneficiary.
     friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -112,6 +127,12 @@ struct JobExtra {
     std::vector<NodeId> last_nodes;  // Of the newest ended attempt, by rank: they have its log.
     /// Of the rank that was furthest when the last attempt ended.
     std::optional<protocol::Progress> last_progress;
+    // Of preemption and resizing.
+    std::optional<scheduler::Claim> claim;  // What it is promised, while it waits or is resized.
+    JobId beneficiary;                      // For whom it is being stopped.
+    scheduler::StopReason stop_reason = scheduler::StopReason::Priority;  // With a beneficiary.
+    std::int64_t preemptions = 0;                                         // Suffered so far.
+    std::int64_t attained = 0;  // Thousandths of weighted device-seconds, of ended attempts.
     friend bool operator==(const JobExtra&, const JobExtra&) = default;
 };
 
@@ -152,10 +173,7 @@ struct Node {
     Time joined;
     bool forgotten = false;
 };
-struct Queue {
-    QueueId id;
-    std::string name;
-};
+using model::Queue;
 struct User {
     UserId id;
     std::string name;
@@ -180,6 +198,27 @@ struct Idempotency {
     JobId job;
     Time expires;
 };
+
+/// What a user's jobs in one queue have used, decayed to `as_of`, without what runs on since then.
+struct Usage {
+    QueueId queue;
+    UserId user;
+    std::int64_t devices = 0;  // Thousandths of device-seconds, weighted by kind.
+    std::int64_t cpus = 0;     // Thousandths of CPU-seconds.
+    std::int64_t memory = 0;   // MiB-seconds.
+    Time as_of;
+    friend bool operator==(const Usage&, const Usage&) = default;
+};
+/// How long jobs of one user and name ran, for predictions. The least recently used go first.
+struct RunTimes {
+    std::uint64_t id = 0;
+    UserId user;
+    std::string name;
+    std::vector<Duration> last;  // Of those that succeeded, the newest last. At most kRunTimesKept.
+    Time at;                     // The newest one's end.
+    friend bool operator==(const RunTimes&, const RunTimes&) = default;
+};
+constexpr std::size_t kRunTimesKept = 16;
 
 // ---- soft records -----------------------------------------------------------------------------
 
@@ -216,14 +255,34 @@ struct NodeLive {
 /// Why pending, from the last plan. Per job only where it differs from its shape's.
 using WaitTable = CowTree<scheduler::Blocked>;
 
+/// A job's part of a device, or all of it.
+struct DeviceShare {
+    std::string device;
+    JobId job;
+    std::int64_t share = 1000;  // Thousandths; 1000: whole.
+    Bytes memory;               // Of a part.
+    friend auto operator<=>(const DeviceShare&, const DeviceShare&) = default;
+};
 /// What a node has given away; derived from the allocations of active jobs.
 struct NodeUse {
     MilliCpu cpus;
     Bytes memory;
     Bytes disk;
-    std::map<std::string, JobId> device_owner;  // By device id.
-    std::vector<JobId> jobs;                    // Sorted; one entry a slot.
+    std::vector<DeviceShare> devices;  // Sorted: by device, then job.
+    std::vector<JobId> jobs;           // Sorted; one entry a slot.
     bool exclusive = false;
+
+    /// Those who have the device or a part of it.
+    std::span<const DeviceShare> shares_of(std::string_view device) const;
+    bool uses(std::string_view device) const { return !shares_of(device).empty(); }
+    friend bool operator==(const NodeUse&, const NodeUse&) = default;
+};
+/// What runs and waits in a queue and below it, or of one user there. Derived.
+struct QueueUse {
+    model::Amounts running;  // Devices, "cpus", "memory". Nothing at 0.
+    std::int64_t active = 0, pending = 0;
+    std::int64_t jobs = 0;  // Records of any state.
+    friend bool operator==(const QueueUse&, const QueueUse&) = default;
 };
 
 // ---- changes ----------------------------------------------------------------------------------
@@ -258,6 +317,34 @@ struct NodeDropped {
 };
 struct QueuePut {
     Queue queue;
+};
+struct QueueDropped {
+    QueueId id;
+};
+struct TopologyPut {
+    std::shared_ptr<const model::Topology> topology;
+};
+struct RulesPut {
+    model::SchedulingRules rules;
+};
+struct ReservationPut {
+    model::Reservation reservation;
+};
+struct ReservationDropped {
+    ReservationId id;
+};
+struct UsagePut {
+    Usage usage;
+};
+struct UsageDropped {
+    QueueId queue;
+    UserId user;
+};
+struct RunTimesPut {
+    RunTimes times;
+};
+struct RunTimesDropped {
+    std::uint64_t id;
 };
 struct UserPut {
     User user;
@@ -309,11 +396,21 @@ struct ShapeWaitPut {
     ShapeId id;
     scheduler::Blocked why;
 };
+/// How long a waiting job will run, by history. It goes when the job starts or ends.
+struct PredictedPut {
+    JobId id;
+    scheduler::Prediction prediction;
+};
+struct BookingsPut {
+    std::shared_ptr<const std::vector<scheduler::Booking>> bookings;
+};
 using Change =
     std::variant<MetaPut, JobPut, JobDropped, SpecPut, SpecDropped, ShapePut, ShapeDropped, NodePut,
-                 NodeDropped, QueuePut, UserPut, TokenPut, TokenDropped, IdempotencyPut,
-                 IdempotencyDropped, JobLivePut, JobLiveDropped, NodeLivePut, WaitPut, WaitDropped,
-                 FreezePut, TaskPut, ProgressPut, ShapeWaitPut>;
+                 NodeDropped, QueuePut, QueueDropped, UserPut, TokenPut, TokenDropped,
+                 IdempotencyPut, IdempotencyDropped, TopologyPut, RulesPut, ReservationPut,
+                 ReservationDropped, UsagePut, UsageDropped, RunTimesPut, RunTimesDropped,
+                 JobLivePut, JobLiveDropped, NodeLivePut, WaitPut, WaitDropped, FreezePut, TaskPut,
+                 ProgressPut, ShapeWaitPut, PredictedPut, BookingsPut>;
 
 /// What readers see: a moment, immutable. Copying it copies pointers.
 struct View {
@@ -332,7 +429,15 @@ struct View {
     CowTree<User> users;
     CowTree<Token> tokens;
     CowTree<Idempotency> idempotency;
-    WaitTable waits;                   // Read them with wait_of().
+    std::shared_ptr<const model::Topology> topology = std::make_shared<const model::Topology>();
+    model::SchedulingRules rules;
+    CowTree<model::Reservation> reservations;
+    CowTree<Usage> usage;  // By usage_key().
+    CowTree<RunTimes> run_times;
+    CowTree<scheduler::Prediction> predicted;  // Waiting jobs, where history knows better.
+    std::shared_ptr<const std::vector<scheduler::Booking>> bookings;  // By the last plan.
+    CowTree<QueueUse> queue_use;                                      // By queue.
+    WaitTable waits;                                                  // Read them with wait_of().
     WaitTable shape_waits;             // By shape: for its jobs that have none of their own.
     CowTree<CowTree<JobId>> elements;  // Parent, then element, to the job that it became.
     std::int64_t pending = 0, active = 0;
@@ -349,6 +454,10 @@ struct Settings {
     std::int64_t jobs_max = 2'000'000;
     std::vector<std::string> queues = {"default"};  // Made if missing; "default" always is.
 };
+
+constexpr std::uint64_t usage_key(QueueId queue, UserId user) {
+    return queue.value << 32 | user.value;
+}
 
 struct Indexes;  // Derived; state.cc. By name, by content, timers, dependents, per-state sets.
 
@@ -383,5 +492,9 @@ std::uint64_t revision_of(const Job& job);
 /// The spec of a job; what the state keeps always decodes.
 std::shared_ptr<const model::JobSpec> spec_of(const View& view, SpecId id);
 std::optional<NodeId> find_node(const State& state, std::string_view name);
+/// Slots on which tasks run: those that are no spares.
+std::size_t ranks_of(const Allocation& allocation);
+/// From the job's own queue to the top.
+std::vector<QueueId> chain_of(const View& view, QueueId queue);
 
 }  // namespace muster::core

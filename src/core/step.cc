@@ -13,14 +13,27 @@ void Stepper::record(Change change) {
 
 void Stepper::put_job(Job job, JobExtra extra) {
     static const JobExtra kDefault;
-    const JobExtra& old = extra_of(job);
-    if (!(extra == old)) {
+    const JobExtra& old_extra = extra_of(job);
+    if (!(extra == old_extra)) {
         job.extra =
             extra == kDefault ? nullptr : std::make_shared<const JobExtra>(std::move(extra));
     }
-    if (job.state != model::JobState::Pending && tables_.waits.contains(job.id.value))
-        record(WaitDropped{job.id});
+    const JobId id = job.id;
+    if (job.state != model::JobState::Pending && tables_.waits.contains(id.value))
+        record(WaitDropped{id});
+    const Job* old = tables_.jobs.find(id.value);
+    const bool ran = old != nullptr && model::active(old->state);
+    if (ran != model::active(job.state)) advance_usage({job.queue}, {job.user});
+    const bool waits = queued(job);
+    if (waits && (old == nullptr || !queued(*old))) predict(job);
     record(JobPut{std::move(job)});
+    if (!waits && index_.booked.contains(id)) unbook(id);
+}
+
+void Stepper::unbook(JobId id) {
+    std::vector<scheduler::Booking> left = *tables_.bookings;
+    std::erase_if(left, [&](const scheduler::Booking& booking) { return booking.job == id; });
+    record(BookingsPut{std::make_shared<const std::vector<scheduler::Booking>>(std::move(left))});
 }
 
 void Stepper::send(NodeId node, protocol::ControllerMessage message) {
@@ -48,6 +61,7 @@ Status Stepper::operator()(const Tick&) {
             case TimerKind::Node: node_due({timer.id}); break;
             case TimerKind::Token: record(TokenDropped{timer.id}); break;
             case TimerKind::Idempotency: record(IdempotencyDropped{timer.id}); break;
+            case TimerKind::Reservation: reservation_due({timer.id}); break;
         }
     }
     return Ok{};
@@ -56,14 +70,8 @@ Status Stepper::operator()(const Tick&) {
 Status Stepper::operator()(const SettingsChanged& event) {
     state_.settings = event.settings;
     rebuild_timers(state_);
-    Meta meta = tables_.meta;
-    std::vector<std::string> wanted = {"default"};
-    wanted.insert(wanted.end(), event.settings.queues.begin(), event.settings.queues.end());
-    for (const std::string& name : wanted) {
-        if (name.empty() || index_.queue_by_name.contains(name)) continue;
-        record(QueuePut{{QueueId{meta.next_queue++}, name}});
-        put_meta(meta);
-    }
+    make_queue("default");
+    for (const std::string& name : event.settings.queues) make_queue(name);
     return Ok{};
 }
 
@@ -92,16 +100,19 @@ Status Stepper::operator()(const BecomeLeader& event) {
         record(NodeLivePut{id, std::move(live)});
     }
     std::vector<JobId> live, ended;
+    std::vector<Job> waiting;
     tables_.jobs.for_each([&](std::uint64_t id, const Job& job) {
+        if (queued(job) && !index_.run_times_by_name.empty()) waiting.push_back(job);
         if (model::active(job.state)) live.push_back({id});
         if (model::ended(job.state)) ended.push_back({id});
     });
+    for (const Job& job : waiting) predict(job);
     for (const JobId id : live) {
         const Job& job = tables_.jobs.at(id.value);
         const JobExtra& extra = extra_of(job);
         JobLive fresh;
-        fresh.tasks.resize(extra.allocation->slots.size());
-        fresh.progress.resize(extra.allocation->slots.size());
+        fresh.tasks.resize(ranks_of(*extra.allocation));
+        fresh.progress.resize(fresh.tasks.size());
         for (std::uint32_t rank = 0; rank < fresh.tasks.size(); ++rank) {
             fresh.tasks[rank].key = {id, job.epoch, rank};
             fresh.progress[rank].key = {id, job.epoch, rank};

@@ -23,6 +23,7 @@ namespace muster::core {
 struct Caller {
     std::string user;
     bool admin = false;
+    std::vector<std::string> groups;  // Of the operating system. Sorted.
 };
 
 // ---- events -----------------------------------------------------------------------------------
@@ -101,12 +102,52 @@ struct Archived {
 struct SettingsChanged {
     Settings settings;
 };
+/// One queue as it is to be. A queue that is not there is made.
+struct QueueWish {
+    std::string name;  // From the top: "research/nlp". Its parent has to be there, or be named too.
+    model::QueueSettings settings;
+    bool drop = false;  // It is to go. So are all that `whole` does not name.
+};
+/// All of it or nothing. Admins only.
+struct ApplyQueues {
+    Caller caller;
+    std::vector<QueueWish> queues;
+    bool whole = false;  // These are all queues, besides "default".
+};
+struct SetTopology {
+    Caller caller;
+    model::Topology topology;
+};
+struct SetRules {
+    Caller caller;
+    model::SchedulingRules rules;
+};
+/// Made, or changed if one of that name is there. Admins only.
+struct PutReservation {
+    Caller caller;
+    /// Without id, nodes and created_by. `windows` are expanded from `recurrence` by the caller;
+    /// empty: the first alone.
+    model::Reservation reservation;
+    std::vector<std::string> nodes;  // By name; or…
+    std::int64_t count = 0;          // …so many, those with the least use…
+    std::string kind;                // …that have devices of this kind or class; "": any.
+};
+struct DropReservation {
+    Caller caller;
+    std::string name;
+};
+/// The windows of a recurring one, expanded further.
+struct RefreshWindows {
+    ReservationId id;
+    std::vector<model::Window> windows;
+};
 /// Something in next_wake() is due.
 struct Tick {};
 
 using Event = std::variant<BecomeLeader, SubmitJob, ActOnJob, UpdateJob, ActOnNode, CreateToken,
                            RevokeToken, NodeJoined, LinkOpened, LinkClosed, FromAgent, PlanProposed,
-                           Archived, SettingsChanged, Tick>;
+                           Archived, SettingsChanged, ApplyQueues, SetTopology, SetRules,
+                           PutReservation, DropReservation, RefreshWindows, Tick>;
 struct Input {
     Time at;
     Event event;

@@ -32,6 +32,12 @@ public:
     Status operator()(const FromAgent& event);
     Status operator()(const PlanProposed& event);
     Status operator()(const Archived& event);
+    Status operator()(const ApplyQueues& event);
+    Status operator()(const SetTopology& event);
+    Status operator()(const SetRules& event);
+    Status operator()(const PutReservation& event);
+    Status operator()(const DropReservation& event);
+    Status operator()(const RefreshWindows& event);
     Status operator()(const SettingsChanged& event);
     Status operator()(const Tick& event);
 
@@ -64,6 +70,7 @@ private:
         put_job(std::move(copy), std::move(extra));
     }
     void put_job(Job job, JobExtra extra);
+    void unbook(JobId id);
     void drop_unused(SpecId spec, ShapeId shape);
     void use_up(Token token);
 
@@ -77,6 +84,28 @@ private:
     // submit.cc
     Result<std::uint32_t> queue_of(const std::string& name) const;
     Status check_constraint(const model::JobSpec& spec) const;
+    Status check_topology(const model::JobSpec& spec) const;
+
+    // limits.cc
+    Status may_use(const Caller& caller, const Queue& queue) const;
+    Status check_queue(const Caller& caller, const model::JobSpec& spec, QueueId queue) const;
+    Status check_move(const Caller& caller, const Job& job, QueueId queue) const;
+    Status check_pending(const std::string& user, QueueId queue) const;
+    bool within_limits(const Job& job, const Allocation& allocation,
+                       const std::vector<JobId>& gone) const;
+
+    // use.cc
+    void advance_usage(QueueId queue, UserId user);
+    void predict(const Job& waiting);
+    void remember(const Job& ended, const Allocation& allocation, Duration length);
+
+    // queues.cc
+    void make_queue(const std::string& name);
+
+    // reservations.cc
+    Result<std::vector<NodeId>> reserved_nodes(const PutReservation& event) const;
+    void reservation_due(ReservationId id);
+    void leave_reservations(NodeId node);
     std::uint32_t user_of(const Caller& caller);
     SpecId intern_spec(const model::JobSpec& spec);
     ShapeId intern_shape(const model::JobSpec& spec, std::uint32_t queue);
@@ -91,6 +120,16 @@ private:
     Status requeue_waiting(const ActOnJob& event);
     void cancel(JobId id, model::Cause cause, const std::string& message);
     void cancel_array(JobId id, model::Cause cause, const std::string& message);
+
+    // preempt.cc
+    void make_deals(const scheduler::Plan& plan);
+    bool make_deal(JobId beneficiary, const std::vector<scheduler::Stop>& stops,
+                   const std::vector<scheduler::Promise>& promises);
+    bool may_stop(const scheduler::Stop& stop) const;
+    void stop_for(const scheduler::Stop& stop);
+    void forget_claims(NodeId node);
+    void put_bookings(const std::vector<scheduler::Booking>& bookings);
+    std::vector<scheduler::Slot> healthy_slots(const Allocation& allocation, NodeId blamed) const;
 
     // start.cc
     bool start(const scheduler::Start& start);
@@ -146,6 +185,7 @@ private:
     void node_lost(NodeId node);
     void node_fenced(NodeId node, bool every_job, const std::string& how);
     void job_due(JobId id);
+    void expect_later(JobId id);
     void thaw_if_over();
     bool too_many_silent() const;
     void name_peers_at_once(NodeId node);
@@ -171,5 +211,11 @@ bool is_gang(const Job& job);
 /// Facts as an agent may give them: bounded and in order. Else what is wrong.
 Status check_facts(const model::NodeFacts& facts, const std::string& name);
 Status check_spec(const model::JobSpec& spec, Time now);
+/// Refused unless an admin asks.
+Status admin_only(const Caller& caller, const std::string& what);
+/// Whether the stop of a job for that cause gives it time to save.
+bool wants_notice(const Job& job, const model::JobSpec& spec);
+/// How long the job has from the notice, or from SIGTERM, to its kill.
+Duration grace_of(const model::JobSpec& spec);
 
 }  // namespace muster::core

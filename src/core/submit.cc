@@ -1,6 +1,7 @@
 // Submitting: identity, limits, names, dependencies; then one job record, whatever the array's
 // size.
 #include <algorithm>
+#include <optional>
 
 #include "base/error_codes.h"
 #include "base/hash.h"
@@ -40,7 +41,12 @@ scheduler::Shape shape_of(const model::JobSpec& spec, QueueId queue) {
     scheduler::Shape shape;
     shape.queue = queue;
     for (const model::Role& role : spec.roles)
-        shape.groups.push_back({role.nodes, role.devices, role.cpus, role.memory, role.disk});
+        shape.groups.push_back({role.nodes, role.devices, role.cpus, role.memory, role.disk,
+                                role.nodes_max > role.nodes ? role.nodes_max : 0});
+    shape.topology = spec.topology;
+    shape.mixed_kinds = spec.mixed_kinds;
+    shape.preemptible = spec.preemptible;
+    shape.share_unenforced = spec.share_unenforced;
     shape.constraint = spec.constraint;
     shape.exclusive = spec.exclusive;
     shape.time = spec.time;
@@ -78,6 +84,37 @@ Status Stepper::check_constraint(const model::JobSpec& spec) const {
         }
     }
     return Ok{};
+}
+
+/// Levels must be the site's (or lie within nodes): else the job would wait for ever.
+Status Stepper::check_topology(const model::JobSpec& spec) const {
+    const std::vector<std::string>& levels = tables_.topology->levels;
+    const model::TopologyAsk& ask = spec.topology;
+    for (const auto& [field, level] : {std::pair{"topology.required", &ask.required},
+                                       {"topology.preferred", &ask.preferred},
+                                       {"topology.slice.required", &ask.slice_required}}) {
+        const bool known = level->empty() || *level == "cluster" || *level == "node" ||
+                           *level == "link" || *level == "numa" ||
+                           std::ranges::find(levels, *level) != levels.end();
+        if (known) continue;
+        std::vector<std::string> names = levels;
+        names.insert(names.end(), {"node", "link", "numa"});
+        const std::string near = nearest(*level, names);
+        return Error{.code = Code::Invalid,
+                     .message = std::string(field) + ": there is no level " + *level,
+                     .cause = "levels are " + join(names, ", "),
+                     .fix = near.empty() ? "use one of them" : "did you mean " + near + "?",
+                     .number = errors::kLevelUnknown};
+    }
+    return Ok{};
+}
+
+/// What the queue says for jobs that do not.
+model::JobSpec with_defaults(model::JobSpec spec, const model::QueueSettings& settings) {
+    if (spec.time.ms == 0)
+        spec.time = settings.default_time.ms > 0 ? settings.default_time : settings.max_time;
+    if (spec.priority == model::JobSpec{}.priority) spec.priority = settings.default_priority;
+    return spec;
 }
 
 std::uint32_t Stepper::user_of(const Caller& caller) {
@@ -125,7 +162,6 @@ ShapeId Stepper::intern_shape(scheduler::Shape shape) {
 }
 
 Status Stepper::operator()(const SubmitJob& event) {
-    const model::JobSpec& spec = event.spec;
     if (event.caller.user.empty())
         return Error{.code = Code::Unauthenticated, .message = "submit: nobody is known to ask"};
     const auto [key_high, key_low] = key_of(event);
@@ -146,9 +182,18 @@ Status Stepper::operator()(const SubmitJob& event) {
             return Ok{};
         }
     }
-    MUSTER_TRY(check_spec(spec, at_));
-    MUSTER_LET(queue, queue_of(spec.queue));
+    MUSTER_TRY(check_spec(event.spec, at_));
+    MUSTER_LET(queue, queue_of(event.spec.queue));
+    const model::QueueSettings& settings = tables_.queues.at(queue).settings;
+    const bool defaults = settings.default_time.ms > 0 || settings.max_time.ms > 0 ||
+                          settings.default_priority != event.spec.priority;
+    std::optional<model::JobSpec> completed;
+    if (defaults) completed = with_defaults(event.spec, settings);
+    const model::JobSpec& spec = completed ? *completed : event.spec;
     MUSTER_TRY(check_constraint(spec));
+    MUSTER_TRY(check_topology(spec));
+    MUSTER_TRY(check_queue(event.caller, spec, {queue}));
+    MUSTER_TRY(check_pending(event.caller.user, {queue}));
     if (static_cast<std::int64_t>(tables_.jobs.size()) >= state_.settings.jobs_max)
         return Error{.code = Code::Exhausted,
                      .message = "submit: " + std::to_string(tables_.jobs.size()) +

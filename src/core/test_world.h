@@ -167,7 +167,7 @@ public:
     }
     /// All ranks stand at the barrier, then run.
     void run(JobId id) {
-        const auto ranks = static_cast<std::uint32_t>(extra(id).allocation->slots.size());
+        const auto ranks = static_cast<std::uint32_t>(ranks_of(*extra(id).allocation));
         if (ranks > 1)
             for (std::uint32_t rank = 0; rank < ranks; ++rank)
                 report(id, rank, protocol::TaskState::Ready);

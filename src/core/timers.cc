@@ -14,6 +14,20 @@ Duration stop_lead(Duration grace) {
     return std::min(Duration{10'000}, Duration{grace.ms / 3});
 }
 
+Time overrun_wake(const JobExtra& extra) {
+    const Allocation& allocation = *extra.allocation;
+    // What began ten years ago or is bound to end then is no longer predicted (F30).
+    if (allocation.expected_end >= allocation.at + kDurationMax) return kNever;
+    if (extra.deadline.ms != 0 && extra.deadline <= allocation.expected_end) return kNever;
+    return allocation.expected_end;
+}
+
+Time reservation_wake(const State& state, ReservationId id) {
+    const model::Reservation* made = state.tables.reservations.find(id.value);
+    if (made == nullptr || made->windows.empty()) return kNever;
+    return made->windows.front().end;
+}
+
 Time job_wake(const State& state, JobId id) {
     const Job* job = state.tables.jobs.find(id.value);
     if (job == nullptr || model::ended(job->state)) return kNever;
@@ -24,6 +38,9 @@ Time job_wake(const State& state, JobId id) {
         const Duration limit = state.tables.shapes.at(job->shape.value).time;
         if (limit.ms > 0) wake = std::min(wake, extra.running_at + limit);
     }
+    if (job->state == JobState::Pending && extra.claim) wake = std::min(wake, extra.claim->until);
+    if (job->state == JobState::Starting || job->state == JobState::Running)
+        wake = std::min(wake, overrun_wake(extra));
     if (job->state != JobState::Stopping && job->state != JobState::Fencing) return wake;
     const JobLive* live = state.tables.live.find(id.value);
     if (live == nullptr) return wake;
@@ -77,6 +94,9 @@ void rebuild_timers(State& state) {
         [&](std::uint64_t id, const Token& token) { add(token.expires, TimerKind::Token, id); });
     tables.idempotency.for_each([&](std::uint64_t id, const Idempotency& entry) {
         add(entry.expires, TimerKind::Idempotency, id);
+    });
+    tables.reservations.for_each([&](std::uint64_t id, const model::Reservation&) {
+        add(reservation_wake(state, {id}), TimerKind::Reservation, id);
     });
 }
 

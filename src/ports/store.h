@@ -23,6 +23,11 @@ enum class RecordKind : std::uint8_t {
     Token,
     Idempotency,
     Shape,
+    Topology,
+    Rules,
+    Reservation,
+    Usage,
+    RunTimes,
 };
 struct RecordKey {
     RecordKind kind;

@@ -38,7 +38,7 @@ bool same(const NodeLive& a, const NodeLive& b) {
 }
 bool same(const NodeUse& a, const NodeUse& b) {
     return a.jobs == b.jobs && a.cpus == b.cpus && a.memory == b.memory &&
-           a.device_owner == b.device_owner && a.exclusive == b.exclusive;
+           a.devices == b.devices && a.exclusive == b.exclusive;
 }
 
 template <class T>

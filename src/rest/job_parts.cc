@@ -119,7 +119,7 @@ void write_ranks(JsonWriter& json, const core::View& view, const core::Job& job,
     const core::JobExtra& extra = core::extra_of(job);
     const core::JobLive* live = view.live.find(job.id.value);
     json.begin_array();
-    const std::size_t count = extra.allocation ? extra.allocation->slots.size() : 0;
+    const std::size_t count = extra.allocation ? core::ranks_of(*extra.allocation) : 0;
     for (std::size_t rank = 0; rank < count; ++rank) {
         const core::Placed& slot = extra.allocation->slots[rank];
         json.begin_object().field("rank", static_cast<std::uint64_t>(rank));

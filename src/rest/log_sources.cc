@@ -46,7 +46,8 @@ Result<LogSources> log_sources(const core::View& view, const core::Job& job,
     if (extra.allocation && (!attempt || *attempt == extra.allocation->epoch)) {
         sources.attempt = extra.allocation->epoch;
         sources.started = sources.active = true;
-        for (const core::Placed& slot : extra.allocation->slots) add(slot.node);
+        for (const core::Placed& slot : extra.allocation->slots)
+            if (!slot.spare) add(slot.node);
         return sources;
     }
     if (extra.attempts.empty()) {

@@ -252,7 +252,7 @@ DeviceSums count_devices(const core::View& view, const core::Node& node) {
     DeviceSums sums;
     for (const model::Device& device : node.facts->devices) {
         ++sums.total;
-        if (use.device_owner.contains(device.id))
+        if (use.uses(device.id))
             ++sums.used;
         else if (!device.healthy)
             ++sums.unusable;
@@ -301,8 +301,9 @@ void write_node(JsonWriter& json, const core::View& view, const core::Node& node
 void write_device(JsonWriter& json, const core::View& view, const core::Node& node,
                   const model::Device& device, bool with_node) {
     const core::NodeUse& use = use_of(view, node);
-    const auto owner = use.device_owner.find(device.id);
-    const bool used = owner != use.device_owner.end();
+    const auto shares = use.shares_of(device.id);
+    const bool used = !shares.empty();
+    const JobId owner = used ? shares.front().job : JobId{};
     json.begin_object().field("id", device.id);
     if (with_node) json.field("node", node.facts->name);
     json.field("kind", device.kind).field("class", device.device_class);
@@ -314,9 +315,9 @@ void write_device(JsonWriter& json, const core::View& view, const core::Node& no
     json.field("link_group", device.link_group).field("healthy", device.healthy);
     const bool free = device.healthy && usable(view, node);
     json.field("state", used ? "used" : free ? "free" : "unusable").key("job");
-    const core::Job* job = used ? view.jobs.find(owner->second.value) : nullptr;
+    const core::Job* job = used ? view.jobs.find(owner.value) : nullptr;
     if (used)
-        json.value(job_name(view, owner->second));
+        json.value(job_name(view, owner));
     else
         json.null();
     json.key("user");

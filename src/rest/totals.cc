@@ -39,7 +39,7 @@ std::map<std::string, KindSums> sum_kinds(const core::View& view, const std::str
             }
             ++sums.total;
             std::int64_t& free = free_here[device.kind];
-            if (use != nullptr && use->device_owner.contains(device.id))
+            if (use != nullptr && use->uses(device.id))
                 ++sums.used;
             else if (!device.healthy || !open)
                 ++sums.unusable;

@@ -187,9 +187,9 @@ Result<NodeId> node_of(const core::View& view, const FoundJob& found, const std:
         return numbered(errors::kNotRunning, "job " + id + " is " + state + ", not running");
     }
     const core::Allocation& allocation = *core::extra_of(*job).allocation;
-    if (ask.rank >= allocation.slots.size()) {
+    if (ask.rank >= core::ranks_of(allocation)) {
         return numbered(errors::kNoSuchRank, "job " + id + " has ranks 0 to " +
-                                                 std::to_string(allocation.slots.size() - 1) +
+                                                 std::to_string(core::ranks_of(allocation) - 1) +
                                                  ", not " + std::to_string(ask.rank));
     }
     const core::JobLive* live = view.live.find(job->id.value);

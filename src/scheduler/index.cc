@@ -111,6 +111,10 @@ struct Apply {
         remove(at);
     }
     void operator()(const JobStarted& change) {
+        if (const auto known = state.started.find(change.id); known != state.started.end()) {
+            known->second.start = change;
+            return;
+        }
         MUSTER_REQUIRE(!state.queued.contains(change.id));
         const bool exclusive = state.shapes.at(change.shape).shape.exclusive;
         for (const Slot& slot : change.slots) {

@@ -147,6 +147,9 @@ struct JobQueued {
 struct JobUnqueued {
     JobId id;
 };
+/// Again for a started job: replaces what was said of it, but for its slots. So comes a new
+/// expected end when it runs longer than expected (twice as long each time), a new priority, and
+/// that it is not being stopped after all.
 struct JobStarted {
     JobId id;
     ShapeId shape;
@@ -185,11 +188,15 @@ struct Booking {
 struct BookingsChanged {
     std::vector<Booking> bookings;  // All of them.
 };
+/// Core did not take an item of the last plan: what slept because of it looks again.
+struct PlanRefused {
+    JobId job;
+};
 using Change =
     std::variant<NodeChanged, NodeRemoved, LevelsChanged, RulesChanged, QueueChanged, QueueRemoved,
                  UsageChanged, ReservationChanged, ReservationRemoved, UserNamed, ShapeAdded,
                  ShapeRemoved, JobQueued, JobUnqueued, JobStarted, JobSaved, JobStopping,
-                 JobReleased, BookingsChanged>;
+                 JobReleased, BookingsChanged, PlanRefused>;
 
 // ---- the answer -------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ private:
         if (!tables.jobs.empty() || !tables.live.empty()) return false;
         bool idle = true;
         tables.node_use.for_each([&](std::uint64_t, const core::NodeUse& use) {
-            idle = idle && use.jobs.empty() && use.device_owner.empty() && use.cpus.value == 0;
+            idle = idle && use.jobs.empty() && use.devices.empty() && use.cpus.value == 0;
         });
         for (HostIndex host = 1; host <= world_.hosts(); ++host) {
             const simulator::ModelAgent& agent = world_.host(host);
