@@ -202,7 +202,7 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<PeerAddress>(), 3U) << what;
     EXPECT_EQ(member_count<Welcome>(), 5U) << what;
     EXPECT_EQ(member_count<LeaseGrant>(), 3U) << what;
-    EXPECT_EQ(member_count<StartTask>(), 19U) << what;
+    EXPECT_EQ(member_count<StartTask>(), 21U) << what;
     EXPECT_EQ(member_count<Go>(), 5U) << what;
     EXPECT_EQ(member_count<NoticeTask>(), 5U) << what;
     EXPECT_EQ(member_count<StopTask>(), 4U) << what;
@@ -224,8 +224,8 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<PeerAsk>(), 1U) << what;
     EXPECT_EQ(member_count<PeerWord>(), 1U) << what;
     EXPECT_EQ(member_count<model::TaskEnd>(), 7U) << what;
-    EXPECT_EQ(member_count<model::Device>(), 9U) << what;
-    EXPECT_EQ(member_count<model::NodeFacts>(), 14U) << what;
+    EXPECT_EQ(member_count<model::Device>(), 13U) << what;
+    EXPECT_EQ(member_count<model::NodeFacts>(), 15U) << what;
     EXPECT_EQ(std::variant_size_v<AgentMessage>, 10U) << what;
     EXPECT_EQ(std::variant_size_v<ControllerMessage>, 11U) << what;
 }
