@@ -181,9 +181,6 @@ ConfigResult parse_config(std::string_view yaml, const std::string& file) {
         out.config.cluster = spec::read_cluster_parts(yaml, file);
         for (const spec::Problem& problem : out.config.cluster.problems)
             out.problems.push_back(config_line(problem));
-        for (const model::Queue& queue : out.config.cluster.queues)
-            if (queue.name.find('/') == std::string::npos && queue.name != "default")
-                out.config.settings.queues.push_back(queue.name);
     } catch (const YAML::Exception& error) {
         out.problems.push_back(file + ":" + std::to_string(error.mark.line + 1) + ":" +
                                std::to_string(error.mark.column + 1) + ": " + error.msg);

@@ -85,7 +85,6 @@ TEST(Config, queues_rules_and_topology_are_part_of_it) {
     const auto flat = parse_config("queues: [prod, dev]\n", "f");
     ASSERT_TRUE(flat.problems.empty());
     EXPECT_EQ(flat.config.cluster.queues.at(0).name, "dev");
-    EXPECT_EQ(flat.config.settings.queues, (std::vector<std::string>{"default", "dev", "prod"}));
     EXPECT_FALSE(flat.config.cluster.rules);
     EXPECT_FALSE(flat.config.cluster.topology);
 

@@ -15,6 +15,7 @@
 #include "controller/archiver.h"
 #include "controller/authority.h"
 #include "controller/backend.h"
+#include "controller/cluster_config.h"
 #include "controller/joining.h"
 #include "controller/loop.h"
 #include "controller/planner.h"
@@ -118,6 +119,7 @@ public:
             [this](std::vector<JobId> jobs) { loop_->post(core::Archived{std::move(jobs)}); },
             hooks_.log);
         loop_->post(core::BecomeLeader{store_->term()});
+        apply_cluster(config_.cluster);
         loop_->start();
         planner_->start();
         MUSTER_TRY(serve());
@@ -152,9 +154,18 @@ public:
 
     void reload(const Config& config) override {
         loop_->post(core::SettingsChanged{config.settings});
+        apply_cluster(config.cluster);
     }
 
 private:
+    void apply_cluster(const spec::ClusterParts& cluster) {
+        for (const std::string& note : cluster.notes) hooks_.log("topology: " + note);
+        for (core::Event& event : cluster_events(cluster))
+            loop_->post(std::move(event), [log = hooks_.log](const Result<Answered>& answer) {
+                if (!answer) log("controller.yaml: not taken over: " + answer.error().message);
+            });
+    }
+
     Status open_stores() {
         store::SqliteStoreOptions options;
         options.path = config_.state_dir + "/state.db";
