@@ -116,11 +116,15 @@ TEST(TopologyReader, SlurmsTree) {
          "t:4:1: error: switch c has neither Nodes nor Switches\n"
          "t:5:1: error: switch d has both Nodes and Switches; a leaf switch has nodes, another one "
          "switches\n"
-         "t:7:1: error: nodes: a line starts with SwitchName=, BlockName= or BlockSizes=\n"
+         "t:7:1: error: Nodes: a line starts with SwitchName=, BlockName= or BlockSizes=\n"
          "t:8:1: error: nods: unknown key; did you mean nodes?\n"
          "t:9:1: error: x: must be KEY=VALUE without spaces\n"
          "t:6:1: error: switch f is in no line of its own\n"
          "t:3:1: error: host n1 has a place already"},
+        {"SwitchName=a\tNodes=n1\n\tSwitchName=b \t Nodes=n2\t\n=x\n",
+         "leaf | n1:a n2:b\nt:3:1: error: =x: must be KEY=VALUE without spaces"},
+        {"SwitchName=a Nodes=n1\nSwitchNam=b Nodes=n2\n",
+         "leaf | n1:a\nt:2:1: error: SwitchNam: unknown key; did you mean switchname?"},
         {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=n1\n",
          "spine,leaf | n1:,c\nt:1:1: error: switch a is below itself"},
         {"SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n",

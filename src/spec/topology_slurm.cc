@@ -14,6 +14,7 @@ constexpr std::size_t kNone = SIZE_MAX;
 /// One line of the file, joined with those that it goes on in.
 struct Statement {
     std::size_t at = 0;
+    std::string first;                          // The key that it starts with, as written.
     std::map<std::string, std::string> values;  // By key in lower case.
 };
 
@@ -67,13 +68,15 @@ private:
             text += part;
             if (!goes_on) break;
         }
-        Statement found{begin, {}};
+        std::replace(text.begin(), text.end(), '\t', ' ');
+        Statement found{begin, {}, {}};
         for (const std::string_view word : split(text, ' ')) {
             const std::string_view pair = trim(word);
             if (pair.empty()) continue;
             const std::size_t equals = pair.find('=');
-            if (equals == pair.npos || equals + 1 == pair.size())
+            if (equals == pair.npos || equals == 0 || equals + 1 == pair.size())
                 return out_.fail(begin, shorten(pair) + ": must be KEY=VALUE without spaces");
+            if (found.first.empty()) found.first = std::string(pair.substr(0, equals));
             if (!found.values
                      .emplace(lower(pair.substr(0, equals)), std::string(pair.substr(equals + 1)))
                      .second)
@@ -110,8 +113,12 @@ private:
         if (s.values.count("switchname") > 0) return take_switch(s);
         if (s.values.count("blockname") > 0) return take_block(s);
         if (s.values.count("blocksizes") > 0) return take_sizes(s);
-        out_.fail(s.at, s.values.begin()->first +
-                            ": a line starts with SwitchName=, BlockName= or BlockSizes=");
+        static const std::string kStarts[] = {"switchname", "blockname", "blocksizes"};
+        const std::string near = nearest(lower(s.first), kStarts);
+        out_.fail(s.at, shorten(s.first) + (near.empty()
+                                                ? ": a line starts with SwitchName=, BlockName= or "
+                                                  "BlockSizes="
+                                                : ": unknown key; did you mean " + near + "?"));
     }
 
     void take_switch(const Statement& s) {
