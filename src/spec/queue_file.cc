@@ -310,8 +310,12 @@ Problems set_queue(Queue& queue, std::span<const std::string> assignments) {
     QueueReader reader(sources);
     Queue changed = queue;
     reader.settings = &changed.settings;
+    reader.alone = true;
     Problems problems =
         assign(reader, sources, [&](const Value& map) { reader.read_settings(map); });
+    if (const std::string error = contradiction(changed.settings);
+        problems.empty() && !error.empty())
+        problems.push_back({.number = errors::kJobFieldsConflict, .message = error});
     if (problems.empty()) queue = std::move(changed);
     return problems;
 }

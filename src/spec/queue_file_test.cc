@@ -230,6 +230,14 @@ TEST(QueueFile, SetChangesOneThingOrNothing) {
     EXPECT_EQ(lines_of(set_queue(queue, words)), "");
     EXPECT_TRUE(queue.settings.limit.empty());
 
+    words = {"default.time=2d", "job_limit.time=3d"};  // Judged together.
+    EXPECT_EQ(lines_of(set_queue(queue, words)), "");
+    words = {"job_limit.time=1d"};
+    EXPECT_EQ(lines_of(set_queue(queue, words)),
+              "error: default.time 2d is longer than job_limit.time 1d\n");
+    words = {"queues={}"};
+    EXPECT_NE(lines_of(set_queue(queue, words)).find("queues: unknown key"), std::string::npos);
+
     const Queue before = queue;
     words = {"weight=3", "limit.gpus=x", "wieght=1", "policy", "limit={", "max_jobs=5"};
     EXPECT_EQ(lines_of(set_queue(queue, words)),

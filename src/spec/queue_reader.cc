@@ -336,24 +336,27 @@ std::optional<std::size_t> QueueReader::choice(const Value& value,
 
 void QueueReader::read_settings(const Value& map) {
     for (const Entry& entry : entries(map, "{weight: 2}")) {
-        if (entry.key == "queues") continue;
+        if (entry.key == "queues" && !alone) continue;
         const auto row =
             std::find_if(std::begin(kQueueRows), std::end(kQueueRows),
                          [&](const Row& each) { return each.field.name == entry.key; });
         if (row == std::end(kQueueRows)) {
             std::vector<std::string> known = names_of(kQueueRows);
-            known.emplace_back("queues");
+            if (!alone) known.emplace_back("queues");
             fail_unknown(entry, known);
             continue;
         }
         const Within within(*this, row->field.name);
         row->read(*this, entry.value);
     }
-    if (settings->default_time.ms > 0 && settings->max_time.ms > 0 &&
-        settings->default_time > settings->max_time)
-        fail(map, errors::kJobFieldsConflict,
-             "default.time " + format_duration(settings->default_time) +
-                 " is longer than job_limit.time " + format_duration(settings->max_time));
+}
+
+std::string contradiction(const model::QueueSettings& settings) {
+    if (settings.default_time.ms == 0 || settings.max_time.ms == 0 ||
+        settings.default_time <= settings.max_time)
+        return {};
+    return "default.time " + format_duration(settings.default_time) +
+           " is longer than job_limit.time " + format_duration(settings.max_time);
 }
 
 void QueueReader::read_rules(const Value& value) {
@@ -408,6 +411,8 @@ void QueueReader::add_queue(const Entry& entry, const std::string& above, std::s
     settings = &queue.settings;
     if (entry.value.kind != Value::Kind::Null) read_settings(entry.value);
     settings = nullptr;
+    if (const std::string error = contradiction(queue.settings); !error.empty())
+        fail(entry.value, errors::kJobFieldsConflict, error);
     queues.push_back(std::move(queue));
     places_.push_back({entry.source, entry.at});
     for (const Entry& part : entry.value.entries) {

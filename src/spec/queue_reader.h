@@ -26,7 +26,8 @@ public:
     std::vector<model::Queue> queues;  // In the order read until check_tree() sorts them.
     model::SchedulingRules rules;
     model::QueueSettings* settings = nullptr;  // Of the queue that is being read.
-    bool adds = false;  // A map of amounts adds to what is there; else it stands in its place.
+    bool alone = false;  // One queue's fields are read, so that there is no `queues` among them.
+    bool adds = false;   // A map of amounts adds to what is there; else it stands in its place.
 
     // --- For the rows of the table -----------------------------------------------------------
     /// A number with at most three decimals, in thousandths.
@@ -55,6 +56,9 @@ private:
     };
     std::vector<Place> places_;  // Of each of `queues`.
 };
+
+/// What contradicts itself in one queue's settings; "": nothing.
+std::string contradiction(const model::QueueSettings& settings);
 
 /// Index of a queue and what is wrong with it beside the others.
 struct Contradiction {
