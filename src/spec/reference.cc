@@ -16,14 +16,12 @@ std::string_view schema_of(Type type) {
         case Type::Name: return R"("type":["string","number","boolean"])";
         case Type::Command: return R"("type":"string","minLength":1)";
         case Type::Integer: return R"("type":["integer","string"])";
-        case Type::Nodes:
-            return R"("type":["integer","string"],"examples":[4,"4..16"])";
+        case Type::Nodes: return R"("type":["integer","string"],"examples":[4,"4..16"])";
         case Type::Switch:
         case Type::Truth: return R"("type":"boolean")";
         case Type::Fraction: return R"("type":["number","string"])";
         case Type::Kinds: return R"("enum":["one","mixed"])";
-        case Type::Topology:
-            return R"("anyOf":[{"type":"string"},{"$ref":"#/$defs/topology"}])";
+        case Type::Topology: return R"("anyOf":[{"type":"string"},{"$ref":"#/$defs/topology"}])";
         case Type::Slice: return R"("$ref":"#/$defs/slice")";
         case Type::Duration:
             return R"("type":["string","integer"],"examples":["90m","2d","1h30m","none"])";
@@ -182,6 +180,13 @@ std::string fallback_of(const Field& field) {
     return field.fallback.empty() ? "must be given" : std::string(field.fallback);
 }
 
+/// Of the table of a map's keys.
+std::string row_of(const Field& part, const std::string& within) {
+    return "| " + code(within + std::string(part.name)) + " | " + cell(type_name(part.type)) +
+           " | " + cell(fallback_of(part)) + " | " + cell(part.limits) + " | " + cell(part.help) +
+           " |\n";
+}
+
 std::string section(const Field& field) {
     std::string out = "### " + std::string(field.name) + "\n\n" + std::string(field.help) + "\n\n";
     out += "| | |\n|---|---|\n";
@@ -200,10 +205,10 @@ std::string section(const Field& field) {
     if (!field.notes.empty()) out += std::string(field.notes) + "\n\n";
     if (field.parts.empty()) return out;
     out += "As a map:\n\n| key | value | default | limits | |\n|---|---|---|---|---|\n";
-    for (const Field& part : field.parts)
-        out += "| " + code(part.name) + " | " + cell(type_name(part.type)) + " | " +
-               cell(fallback_of(part)) + " | " + cell(part.limits) + " | " + cell(part.help) +
-               " |\n";
+    for (const Field& part : field.parts) {
+        out += row_of(part, "");
+        for (const Field& inner : part.parts) out += row_of(inner, std::string(part.name) + ".");
+    }
     return out + "\n";
 }
 
