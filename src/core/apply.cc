@@ -372,14 +372,12 @@ private:
         if (runs) tables_.active += by;
         const bool waits = job.state == model::JobState::Pending;
         if (waits) tables_.pending += by;
-        model::Amounts amounts;
-        if (runs) amounts = running_of(*extra_of(job).allocation);
         const auto add = [&](QueueUse& use) {
             use.jobs += by;
             if (waits) use.pending += by;
             if (!runs) return;
             use.active += by;
-            add_to(use.running, amounts, by);
+            add_to(use.running, *extra_of(job).allocation, by);
         };
         const UserId user{job.user};
         for (QueueId queue{job.queue}; queue; queue = tables_.queues.at(queue.value).parent) {

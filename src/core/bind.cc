@@ -65,10 +65,9 @@ Binder::Binder(const State& state, std::vector<JobId> gone)
 std::optional<std::vector<Placed>> Binder::bind(JobId id, const scheduler::Shape& shape,
                                                 const std::vector<scheduler::Slot>& slots) {
     Job job{id, &shape, {}, {}};
-    const auto rooms = rooms_;
     std::size_t at = 0;
     const auto refused = [&] {
-        rooms_ = rooms;
+        undo(job, 0);
         return std::nullopt;
     };
     for (std::uint32_t group = 0; group < shape.groups.size(); ++group) {
@@ -122,16 +121,13 @@ bool Binder::bind_group(Job& job, std::span<const scheduler::Slot> slots, std::u
 
 bool Binder::bind_kind(Job& job, std::span<const scheduler::Slot> slots, const std::string& kind) {
     const std::size_t mark = job.placed.size();
-    std::map<NodeId, Room> before;
     for (const scheduler::Slot& slot : slots) {
-        before.emplace(slot.node, room_of(slot.node));
         auto placed = bind_slot(job, slot, kind);
         if (placed) {
             job.placed.push_back(*std::move(placed));
             continue;
         }
-        job.placed.resize(mark);
-        for (auto& [node, room] : before) rooms_[node] = std::move(room);
+        undo(job, mark);
         return false;
     }
     return true;
@@ -193,7 +189,10 @@ std::optional<Placed> Binder::bind_slot(Job& job, const scheduler::Slot& slot,
     room.cpus -= placed.cpus, room.memory -= placed.memory, room.disk -= placed.disk;
     ++room.slots;
     room.exclusive = shape.exclusive;
-    if (before && !keeps_promises(job.id, slot.node, *before, room)) return std::nullopt;
+    if (before && !keeps_promises(job.id, slot.node, *before, room)) {
+        give_back(room, placed);
+        return std::nullopt;
+    }
     return placed;
 }
 
@@ -240,23 +239,29 @@ bool Binder::holds_claim(Room room, NodeId node, JobId claimant) const {
     return true;
 }
 
+void Binder::undo(Job& job, std::size_t mark) {
+    for (; job.placed.size() > mark; job.placed.pop_back())
+        give_back(room_of(job.placed.back().node), job.placed.back());
+}
+
+void Binder::give_back(Room& room, const Placed& placed) const {
+    const std::vector<model::Device>& devices = facts(placed.node).devices;
+    room.cpus += placed.cpus, room.memory += placed.memory, room.disk += placed.disk;
+    if (--room.slots == 0) room.exclusive = false;
+    for (const std::string& device : placed.devices) {
+        const auto at = std::ranges::lower_bound(devices, device, {}, &model::Device::id);
+        if (at == devices.end() || at->id != device) continue;
+        Room::Left& left = room.devices[static_cast<std::size_t>(at - devices.begin())];
+        left.share += placed.share == 0 ? 1000 : placed.share;
+        left.memory += placed.share_memory;
+    }
+}
+
 void Binder::give_back(Room& room, NodeId node, JobId id) const {
     const core::Job* job = state_.tables.jobs.find(id.value);
     if (job == nullptr || !extra_of(*job).allocation) return;
-    const std::vector<model::Device>& devices = facts(node).devices;
-    for (const Placed& slot : extra_of(*job).allocation->slots) {
-        if (slot.node != node) continue;
-        room.cpus += slot.cpus, room.memory += slot.memory, room.disk += slot.disk;
-        --room.slots;
-        for (const std::string& device : slot.devices) {
-            const auto at = std::ranges::lower_bound(devices, device, {}, &model::Device::id);
-            if (at == devices.end() || at->id != device) continue;
-            Room::Left& left = room.devices[static_cast<std::size_t>(at - devices.begin())];
-            left.share += slot.share == 0 ? 1000 : slot.share;
-            left.memory += slot.share_memory;
-        }
-    }
-    if (room.slots == 0) room.exclusive = false;
+    for (const Placed& slot : extra_of(*job).allocation->slots)
+        if (slot.node == node) give_back(room, slot);
 }
 
 Room& Binder::room_of(NodeId node) {

@@ -49,7 +49,10 @@ private:
     std::optional<Placed> bind_slot(Job& job, const scheduler::Slot& slot, const std::string& kind);
     bool keeps_promises(JobId job, NodeId node, const Room& before, const Room& after) const;
     bool holds_claim(Room room, NodeId node, JobId claimant) const;
+    void give_back(Room& room, const Placed& placed) const;
     void give_back(Room& room, NodeId node, JobId job) const;
+    /// Undoes what was bound last, down to `mark` slots.
+    void undo(Job& job, std::size_t mark);
     Room& room_of(NodeId node);
     const model::NodeFacts& facts(NodeId node) const {
         return *state_.tables.nodes.at(node.value).facts;

@@ -88,7 +88,9 @@ void weigh(const State& state, Allocation& allocation);
 /// When the attempt of `job` that `extra` has will be over; kNever: not known.
 Time expected_end(const State& state, const Job& job, const JobExtra& extra,
                   const scheduler::Prediction& predicted);
+void add_to(model::Amounts& sum, std::string_view resource, std::int64_t value);
 void add_to(model::Amounts& sum, const model::Amounts& more, std::int64_t sign = 1);
+void add_to(model::Amounts& sum, const Allocation& allocation, std::int64_t sign);
 std::int64_t amount_of(const model::Amounts& amounts, std::string_view resource);
 /// The value of a resource that is named; nothing if it is not.
 std::optional<std::int64_t> named(const model::Amounts& amounts, std::string_view resource);

@@ -170,7 +170,7 @@ Status Stepper::check_move(const Caller& caller, const Job& job, QueueId queue) 
 bool Stepper::within_limits(const Job& job, const Allocation& allocation,
                             const std::vector<JobId>& gone) const {
     const UserId user{job.user};
-    const model::Amounts asked = running_of(allocation);
+    model::Amounts asked;  // Once a bound is there: mostly there is none.
     const auto within = [](const model::Amounts& used, const model::Amount& limit,
                            std::int64_t least_above) {
         return amount_of(used, limit.resource) <= limit.value + least_above;
@@ -189,6 +189,7 @@ bool Stepper::within_limits(const Job& job, const Allocation& allocation,
         if (settings.limit.empty() && settings.borrow_limit.empty() && settings.max_jobs < 0 &&
             !users)
             continue;
+        if (asked.empty()) asked = running_of(allocation);
         QueueUse use, of_user;
         if (const QueueUse* known = tables_.queue_use.find(id.value)) use = *known;
         if (const auto at = index_.user_use.find({id, user}); at != index_.user_use.end())

@@ -47,14 +47,28 @@ scheduler::Prediction quantiles(std::vector<Duration> lengths) {
 
 }  // namespace
 
+void add_to(model::Amounts& amounts, std::string_view resource, std::int64_t value) {
+    if (value == 0) return;
+    auto at = std::ranges::lower_bound(amounts, resource, {}, [](const model::Amount& each) {
+        return std::string_view(each.resource);
+    });
+    if (at == amounts.end() || at->resource != resource)
+        at = amounts.insert(at, {std::string(resource), 0});
+    at->value += value;
+    if (at->value == 0) amounts.erase(at);
+}
+
 void add_to(model::Amounts& amounts, const model::Amounts& more, std::int64_t sign) {
-    for (const model::Amount& each : more) {
-        auto at = std::ranges::lower_bound(amounts, each.resource, {}, &model::Amount::resource);
-        if (at == amounts.end() || at->resource != each.resource)
-            at = amounts.insert(at, {each.resource, 0});
-        at->value += sign * each.value;
-        if (at->value == 0) amounts.erase(at);
-    }
+    for (const model::Amount& each : more) add_to(amounts, each.resource, sign * each.value);
+}
+
+void add_to(model::Amounts& amounts, const Allocation& allocation, std::int64_t sign) {
+    std::int64_t cpus = 0, memory = 0;
+    for (const Placed& slot : allocation.slots)
+        cpus += slot.cpus.value, memory += slot.memory.value;
+    add_to(amounts, allocation.devices, sign);
+    add_to(amounts, "cpus", sign * cpus);
+    add_to(amounts, "memory", sign * memory);
 }
 
 std::optional<std::int64_t> named(const model::Amounts& amounts, std::string_view resource) {
@@ -70,12 +84,8 @@ std::int64_t amount_of(const model::Amounts& amounts, std::string_view resource)
 }
 
 model::Amounts running_of(const Allocation& allocation) {
-    model::Amounts out = allocation.devices;
-    std::int64_t cpus = 0, memory = 0;
-    for (const Placed& slot : allocation.slots)
-        cpus += slot.cpus.value, memory += slot.memory.value;
-    if (cpus != 0) add_to(out, {{"cpus", cpus}});
-    if (memory != 0) add_to(out, {{"memory", memory}});
+    model::Amounts out;
+    add_to(out, allocation, 1);
     return out;
 }
 
@@ -90,20 +100,30 @@ void weigh(const State& state, Allocation& allocation) {
     const model::SchedulingRules& rules = state.tables.rules;
     allocation.devices.clear();
     allocation.weight = 0;
+    const auto add = [&](const model::Device& device, std::int64_t share) {
+        add_to(allocation.devices, "gpus", share);
+        add_to(allocation.devices, device.kind, share);
+        if (device.device_class != device.kind && device.device_class != "gpus")
+            add_to(allocation.devices, device.device_class, share);
+        const auto weight = std::ranges::find(rules.kind_weights, device.kind,
+                                              &std::pair<std::string, std::int64_t>::first);
+        allocation.weight +=
+            share * (weight == rules.kind_weights.end() ? 1000 : weight->second) / 1000;
+    };
     for (const Placed& slot : allocation.slots) {
         const auto& devices = state.tables.nodes.at(slot.node.value).facts->devices;
-        const std::int64_t share = slot.share == 0 ? 1000 : slot.share;
+        // Mostly they are all alike: looked up one by one, added once a kind.
+        const model::Device* alike = nullptr;
+        std::int64_t share = 0;
         for (const std::string& id : slot.devices) {
             const auto at = std::ranges::lower_bound(devices, id, {}, &model::Device::id);
-            add_to(allocation.devices, {{"gpus", share}});
-            add_to(allocation.devices, {{at->kind, share}});
-            if (at->device_class != at->kind && at->device_class != "gpus")
-                add_to(allocation.devices, {{at->device_class, share}});
-            const auto weight = std::ranges::find(rules.kind_weights, at->kind,
-                                                  &std::pair<std::string, std::int64_t>::first);
-            allocation.weight +=
-                share * (weight == rules.kind_weights.end() ? 1000 : weight->second) / 1000;
+            const bool same = alike != nullptr && alike->kind == at->kind &&
+                              alike->device_class == at->device_class;
+            if (alike != nullptr && !same) add(*alike, share), share = 0;
+            alike = &*at;
+            share += slot.share == 0 ? 1000 : slot.share;
         }
+        if (alike != nullptr) add(*alike, share);
     }
 }
 
