@@ -85,8 +85,8 @@ model::Amounts running_of(const Allocation& allocation);
 UsageRate rate_of(const Allocation& allocation);
 /// Fills in what the attempt takes of limits and shares, by its nodes' facts and the rules.
 void weigh(const State& state, Allocation& allocation);
-/// When the attempt of `job` that `extra` has will be over; kNever: not known.
-Time expected_end(const State& state, const Job& job, const JobExtra& extra,
+/// When that attempt of `job` will be over; kNever: not known.
+Time expected_end(const State& state, const Job& job, const Allocation& allocation, Time deadline,
                   const scheduler::Prediction& predicted);
 void add_to(model::Amounts& sum, std::string_view resource, std::int64_t value);
 void add_to(model::Amounts& sum, const model::Amounts& more, std::int64_t sign = 1);

@@ -215,7 +215,8 @@ void Stepper::finish_attempt(JobId id) {
     extra.last_nodes.clear();
     for (const Placed& slot : extra.allocation->slots)
         if (!slot.spare) extra.last_nodes.push_back(slot.node);
-    const Allocation allocation = *std::move(extra.allocation);
+    const Shared<Allocation> had = std::move(extra.allocation);
+    const Allocation& allocation = *had;
     const Duration ran = extra.running_at.ms == 0 ? Duration{} : at_ - extra.running_at;
     extra.allocation.reset();
     extra.attained += accrued(allocation.weight, at_ - allocation.at, {});

@@ -326,7 +326,7 @@ void Stepper::thaw_if_over() {
 void Stepper::expect_later(JobId id) {
     const Duration limit = tables_.shapes.at(job(id).shape.value).time;
     edit_job(id, [&](Job& j, JobExtra& extra) {
-        Allocation& allocation = *extra.allocation;
+        Allocation allocation = *extra.allocation;
         Duration length = allocation.expected_end - allocation.at;
         while (allocation.at + length <= at_) length = length + std::max(length, Duration{1'000});
         allocation.expected_end = allocation.at + std::min(length, kDurationMax);
@@ -334,6 +334,7 @@ void Stepper::expect_later(JobId id) {
             allocation.expected_end = std::min(allocation.expected_end, extra.running_at + limit);
         if (extra.deadline.ms != 0)
             allocation.expected_end = std::min(allocation.expected_end, extra.deadline);
+        extra.allocation = std::move(allocation);
     });
 }
 

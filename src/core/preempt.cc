@@ -86,8 +86,7 @@ bool Stepper::make_deal(JobId beneficiary, const std::vector<scheduler::Stop>& s
     const bool grows = std::ranges::any_of(
         stops, [&](const scheduler::Stop& stop) { return stop.job == beneficiary; });
     const JobExtra& extra = extra_of(*found);
-    if (!grows && (!queued(*found) || extra.array || at_ < found->eligible || extra.claim))
-        return false;
+    if (!grows && (!queued(*found) || at_ < found->eligible || extra.claim)) return false;
     std::vector<scheduler::Stop> victims;
     std::vector<JobId> gone;
     for (const scheduler::Stop& stop : stops) {

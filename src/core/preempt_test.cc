@@ -229,6 +229,27 @@ TEST(Deal, falls_with_its_beneficiary_or_in_time) {
     }
 }
 
+TEST(Deal, for_an_array_is_used_by_the_element_that_starts_there) {
+    Deal deal;
+    World& world = deal.world;
+    model::JobSpec spec = gang_job(1, 8, "array");
+    spec.array.count = 2;
+    const JobId parent = world.submit(spec);
+    deal.plan.stops = {{deal.v1, parent, StopReason::Priority}};
+    deal.plan.promises = {{parent, slots(world, {"n1"})}};
+    ASSERT_FALSE(refused(world.must(PlanProposed{deal.plan})));
+    scheduler::Plan plan;
+    plan.starts = {{parent, slots(world, {"n3"})}};
+    world.must(PlanProposed{plan});
+    EXPECT_EQ(world.extra(parent).array->live, 1);
+    EXPECT_TRUE(world.extra(parent).claim) << "another element started elsewhere";
+    deal.end(deal.v1);
+    plan.starts = {{parent, slots(world, {"n1"})}};
+    world.must(PlanProposed{plan});
+    EXPECT_EQ(world.extra(parent).array->live, 2);
+    EXPECT_FALSE(world.extra(parent).claim);
+}
+
 // ---- gangs that lost a node ---------------------------------------------------------------------
 
 TEST(Degraded, F4_a_gang_keeps_its_healthy_nodes_until_it_is_whole_again) {

@@ -1,6 +1,7 @@
 // Records read back as they were written; what is cut or torn is refused, never misread.
 #include "core/records.h"
 
+#include "base/bytes.h"
 #include "core/record_codec.h"
 #include "core/test_world.h"
 
@@ -17,11 +18,12 @@ Job full_job() {
     job.epoch = 4, job.restarts = 2, job.faults = 3;
     job.submitted = {1000}, job.since = {2000}, job.eligible = {1500};
     JobExtra extra;
-    extra.allocation = Allocation{4, {1900}, {{{1}, 0, 1, {"a", "b"}, {4000}, {1 << 30}, {5}}}};
-    extra.allocation->slots.push_back({{2}, 0, 0, {"c"}, {500}, {7}, {8}, true, 250, {1 << 20}});
-    extra.allocation->devices = {{"gpus", 2250}, {"h100", 2250}};
-    extra.allocation->weight = 1800;
-    extra.allocation->expected_end = {901'900};
+    Allocation allocation{4, {1900}, {{{1}, 0, 1, {"a", "b"}, {4000}, {1 << 30}, {5}}}};
+    allocation.slots.push_back({{2}, 0, 0, {"c"}, {500}, {7}, {8}, true, 250, {1 << 20}});
+    allocation.devices = {{"gpus", 2250}, {"h100", 2250}};
+    allocation.weight = 1800;
+    allocation.expected_end = {901'900};
+    extra.allocation = allocation;
     extra.attempts = {
         {3, {1}, {2}, {3}, {4}, model::Cause::Oom, 137, 2, "n1", "killed", {5}, 6, 7, {8}}};
     extra.attempts_total = 40;
@@ -54,6 +56,17 @@ TEST(Records, a_job_reads_back_whole) {
     EXPECT_EQ(encode_job(*back), encode_job(job));
     EXPECT_EQ(back->array_element, 9u);
     EXPECT_EQ(back->faults, 3u);
+}
+
+TEST(Records, the_first_version_of_meta_is_read) {
+    Writer out;
+    out.number(1);
+    for (const std::uint64_t n : {9, 8, 7, 6, 5, 4, 3, 2, 1, 10}) out.number(n);
+    const auto meta = decode_meta(out.bytes());
+    ASSERT_TRUE(meta);
+    EXPECT_EQ(meta->next_job, 8u);
+    EXPECT_EQ(meta->first_job, 10u);
+    EXPECT_EQ(meta->next_reservation, 1u);
 }
 
 TEST(Records, a_torn_job_is_refused) {

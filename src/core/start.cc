@@ -19,6 +19,12 @@ std::uint32_t slots_of(const Placed& placed, model::Launch launch) {
     return static_cast<std::uint32_t>(std::max<std::int64_t>(1, slots));
 }
 
+/// Whether an element that starts on these slots uses what its array was promised.
+bool uses_claim(const JobExtra& parent, const std::vector<scheduler::Slot>& slots) {
+    return parent.claim && std::ranges::equal(parent.claim->slots, slots, {},
+                                              &scheduler::Slot::node, &scheduler::Slot::node);
+}
+
 }  // namespace
 
 Status Stepper::operator()(const PlanProposed& event) {
@@ -60,13 +66,15 @@ bool Stepper::start(const scheduler::Start& item) {
     JobExtra extra = before;
     if (extra.array) {
         const Time deadline = extra.deadline;
+        if (uses_claim(before, item.slots))
+            edit_job(item.job, [](Job&, JobExtra& parent) { parent.claim.reset(); });
         job = element_of(*found);
         extra = {};
         extra.deadline = deadline;
     }
     allocation.epoch = job.epoch;
+    allocation.expected_end = expected_end(state_, job, allocation, extra.deadline, predicted);
     extra.allocation = std::move(allocation);
-    extra.allocation->expected_end = expected_end(state_, job, extra, predicted);
     extra.claim.reset();  // Used.
     extra.queued_at = job.since;
     extra.running_at = extra.fault_at = {};

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -70,6 +71,27 @@ struct Allocation {
     friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
+/// An optional value that its copies share: records are copied for every edit.
+template <class T>
+class Shared {
+public:
+    Shared() = default;
+    Shared(T value)
+        : value_(std::make_shared<const T>(std::move(value))) {}  // NOLINT: as optional.
+
+    explicit operator bool() const { return value_ != nullptr; }
+    bool has_value() const { return value_ != nullptr; }
+    const T& operator*() const { return *value_; }
+    const T* operator->() const { return value_.get(); }
+    void reset() { value_.reset(); }
+    friend bool operator==(const Shared& a, const Shared& b) {
+        return a.value_ == b.value_ || (a && b && *a == *b);
+    }
+
+private:
+    std::shared_ptr<const T> value_;
+};
+
 /// One past attempt, for the timeline: at most the last 32 are kept, and counted beyond.
 struct Attempt {
     std::uint32_t epoch = 0;
@@ -102,8 +124,8 @@ struct ArrayBook {
 
 /// What most queued jobs do not have. Immutable and shared: an edit makes a new one.
 struct JobExtra {
-    std::optional<Allocation> allocation;  // Exactly while active(state).
-    std::vector<Attempt> attempts;         // Ended ones, oldest first.
+    Shared<Allocation> allocation;  // Exactly while active(state).
+    std::vector<Attempt> attempts;  // Ended ones, oldest first.
     std::int64_t attempts_total = 0;
     std::vector<model::Dependency> waiting_for;  // Dependencies still open.
     std::optional<ArrayBook> array;              // A parent's.

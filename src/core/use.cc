@@ -148,16 +148,15 @@ scheduler::Prediction prediction_of(const scheduler::Shape& shape,
     return {{limit.ms / 10}, {limit.ms / 2}, limit};
 }
 
-Time expected_end(const State& state, const Job& job, const JobExtra& extra,
+Time expected_end(const State& state, const Job& job, const Allocation& allocation, Time deadline,
                   const scheduler::Prediction& predicted) {
     const scheduler::Shape& shape = state.tables.shapes.at(job.shape.value);
-    const Allocation& allocation = *extra.allocation;
     Duration length = predicted.p90;
     if (length.ms > 0 && length != shape.time)
         length = scaled(length, speed_of(state.tables.rules, allocation), false);
     if (shape.time.ms > 0 && (length.ms <= 0 || shape.time < length)) length = shape.time;
     Time end = length.ms > 0 ? allocation.at + length : kNever;
-    if (extra.deadline.ms != 0 && extra.deadline < end) end = extra.deadline;
+    if (deadline.ms != 0 && deadline < end) end = deadline;
     return end;
 }
 
