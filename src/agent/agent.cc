@@ -106,6 +106,7 @@ private:
     bool linked_once_ = false;
     std::string last_failure_;
     Duration fence_;  // As the runtime was told, and the lease.
+    Duration redial_pause_ = protocol::redial_pause_max({});  // As the link was told.
     std::pair<Time, node::Lease> lease_told_;
     Time renew_check_;
     std::atomic<bool> renewing_ = false;
@@ -199,7 +200,9 @@ Status Loop::open_link() {
     };
     callbacks.on_failed = [this](Error error) { inbox_->put(LinkFailed{std::move(error)}); };
     MUSTER_LET(link,
-               net::AgentLinkClient::start({.address = identity_.controller, .tls = identity_.tls},
+               net::AgentLinkClient::start({.address = identity_.controller,
+                                            .tls = identity_.tls,
+                                            .backoff_max = redial_pause_},
                                            std::move(callbacks)));
     link_ = std::move(link);
     return Ok{};
@@ -283,6 +286,10 @@ void Loop::step(node::Event event) {
         leased_word_ = node::word_for_peer(state_, leased_until_ - Duration{1});
     }
     if (fence_ != state_.rules.fence) runtime_->set_fence(fence_ = state_.rules.fence);
+    if (const Duration pause = protocol::redial_pause_max(state_.rules); redial_pause_ != pause) {
+        redial_pause_ = pause;
+        if (link_) link_->set_backoff_max(pause);
+    }
     tell_lease();
     for (const std::string& note : done.notes) hooks_.log(note);
     for (node::Command& command : done.commands) execute(std::move(command));

@@ -126,6 +126,8 @@ public:
     virtual bool send(std::vector<protocol::AgentMessage> messages) = 0;
     /// A renewed certificate, or another controller's address: used from the next dial on.
     virtual Status set_target(std::string address, LinkTls tls) = 0;
+    /// Of the pause between two tries, and of the one under way.
+    virtual void set_backoff_max(Duration most) = 0;
     /// Ends the present link, if any, and dials again at once.
     virtual void redial() = 0;
     /// No callback comes after it returns. Not from a callback.

@@ -155,6 +155,21 @@ TEST(AgentLink, TheAgentFindsARestartedController) {
     EXPECT_EQ(agent.first_failure().cause, "nothing listens there");
 }
 
+TEST(AgentLink, AShorterRedialPauseHoldsForTheOneUnderWay) {
+    auto controller = std::make_unique<TestController>();
+    const std::string address = controller->address();
+    controller.reset();
+    constexpr Duration kHour{3'600'000};
+    TestAgent agent(
+        address, agent_tls("node1"),
+        {.address = {}, .tls = {}, .backoff_min = kHour, .backoff_max = kHour});
+    agent.log.wait_for_line("failed");
+    controller =
+        std::make_unique<TestController>(AgentLinkServerOptions{.address = address, .tls = {}});
+    agent.link->set_backoff_max(Duration{50});
+    controller->log.wait_for_line("open node1");
+}
+
 TEST(AgentLink, NewTargetsAreUsedAtTheNextDial) {
     TestController first;
     TestController second;

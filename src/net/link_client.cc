@@ -1,5 +1,6 @@
 // The dialling end of the agent link: one stream at a time, made anew with jittered back-off.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -193,6 +194,11 @@ public:
         if (stream_) stream_->cancel();
         wake_.notify_all();
     }
+    void set_backoff_max(Duration most) override {
+        const std::lock_guard lock(mutex_);
+        options_.backoff_max = most;
+        wake_.notify_all();
+    }
     void stop() override {
         {
             const std::lock_guard lock(mutex_);
@@ -226,17 +232,22 @@ private:
                 address = options_.address;
                 tls = options_.tls;
             }
-            if (dial(*stream, address, tls)) {
-                backoff = options_.backoff_min;
-            } else {
-                backoff = std::min(Duration{backoff.ms * 2}, options_.backoff_max);
-            }
-            // Half of it for certain, the rest by chance: ten thousand agents do not come at once.
-            const std::int64_t wait = backoff.ms / 2 + chance.between(0, backoff.ms / 2);
+            const bool was_open = dial(*stream, address, tls);
             std::unique_lock lock(mutex_);
             stream_ = nullptr;
-            wake_.wait_for(lock, std::chrono::milliseconds(wait),
-                           [this] { return stopping_ || hurry_; });
+            backoff = was_open ? options_.backoff_min
+                               : std::min(Duration{backoff.ms * 2}, options_.backoff_max);
+            // Half of it for certain, the rest by chance: ten thousand agents do not come at once.
+            pause(lock, backoff, chance.between(500, 1000));
+        }
+    }
+    /// `share` thousandths of `backoff`, or of the maximum should that become less meanwhile.
+    void pause(std::unique_lock<std::mutex>& lock, Duration backoff, std::int64_t share) {
+        const auto began = std::chrono::steady_clock::now();
+        while (!stopping_ && !hurry_) {
+            const std::int64_t wait = std::min(backoff, options_.backoff_max).ms * share / 1000;
+            const auto until = began + std::chrono::milliseconds(wait);
+            if (wake_.wait_until(lock, until) == std::cv_status::timeout) return;
         }
     }
 

@@ -106,8 +106,10 @@ struct TestAgent {
     TestAgent(const std::string& address, LinkTls tls, AgentLinkClientOptions options = {}) {
         options.address = address;
         options.tls = std::move(tls);
-        options.backoff_min = Duration{10};
-        options.backoff_max = Duration{50};
+        if (options.backoff_max == AgentLinkClientOptions{}.backoff_max) {
+            options.backoff_min = Duration{10};
+            options.backoff_max = Duration{50};
+        }
         AgentLinkClientCallbacks callbacks;
         callbacks.on_open = [this] { log.add("open"); };
         callbacks.on_messages = [this](const std::vector<protocol::ControllerMessage>& all) {

@@ -89,6 +89,11 @@ constexpr Duration vouched_after(const LeaseRules& rules) {
     return rules.suspect + rules.heartbeat + rules.lost + ask_time(rules) + ask_time(rules) +
            kFenceGrace + Duration{3'000};
 }
+/// The longest pause between two tries to reach the controller: one that comes back counts silence
+/// from then on, and several tries have to fit in before it takes a node for lost.
+constexpr Duration redial_pause_max(const LeaseRules& rules) {
+    return {std::clamp<std::int64_t>(rules.lost.ms / 3, 50, 5'000)};
+}
 struct PeerAddress {
     std::string name;
     std::string address;
@@ -273,7 +278,8 @@ struct TunnelOutput {
     std::string bytes;
     bool is_stderr = false;
     bool end = false;
-    int exit_code = 0;  // When `end`: 128 + signal; 125 with `error` when it never started.
+    int exit_code = 0;  // When `end`: 128 + signal; with `error` 127 or 126 when there is no
+                        // such program or it cannot be run, 125 when it never came to that.
     std::string error;
     friend bool operator==(const TunnelOutput&, const TunnelOutput&) = default;
 };
