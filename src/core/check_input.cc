@@ -108,7 +108,7 @@ Status check_facts(const model::NodeFacts& facts, const std::string& name) {
     if (!utf8_valid(facts.name) || facts.name.empty())
         return invalid("node name: is empty or not valid UTF-8");
     MUSTER_TRY(all_within({{"cpus", facts.cpus.value, 0, kMilliCpuMax},
-                           {"memory", facts.memory.value, 0, kBytesMax * 1024},
+                           {"memory", facts.memory.value, 0, kBytesMax * 64},
                            {"disk", facts.disk.value, 0, kDiskBytesMax * 1024},
                            {"peer port", facts.peer_port, 0, 65535},
                            {"devices", static_cast<std::int64_t>(facts.devices.size()), 0, 4096}}));

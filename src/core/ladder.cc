@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAttemptsKept = 32;
 constexpr std::size_t kAvoidMax = 16;
-constexpr int kImageAttempts = 4;  // The first and three retries.
+constexpr int kImageAttempts = 10;  // Over some eight minutes: a registry may be restarting.
 constexpr Duration kNodeBackoffMax{300'000};
 constexpr Duration kUserBackoffMax{600'000};
 /// How long a gang that lost a node keeps the others, should no node take its place (F4).
@@ -187,6 +187,8 @@ void Stepper::finish_attempt(JobId id) {
     attempt.ended = at_;
     attempt.cause = cause;
     attempt.exit_code = extra.exit_code;
+    if (cause != Cause::Success && !extra.decided_node.empty())
+        attempt.signal = live.tasks[extra.decided_rank].end.signal;
     attempt.rank = extra.decided_rank;
     attempt.node = extra.decided_node;
     attempt.message = extra.message;
@@ -236,7 +238,9 @@ void Stepper::finish_attempt(JobId id) {
             return end_job(std::move(ending), std::move(extra), JobState::Failed, cause);
         case Cause::Image: {
             const auto alike = [](const Attempt& a) { return a.cause == Cause::Image; };
-            if (in_a_row(extra, alike) >= kImageAttempts)
+            const bool in_vain = !extra.decided_node.empty() &&
+                                 live.tasks[extra.decided_rank].end.permanent;
+            if (in_vain || in_a_row(extra, alike) >= kImageAttempts)
                 return end_job(std::move(ending), std::move(extra), JobState::Failed, cause);
             break;
         }

@@ -132,18 +132,50 @@ TEST(Restart, F38_a_node_that_fails_different_jobs_is_held_and_comes_back_by_its
     EXPECT_EQ(world.plan(), 1u);
 }
 
-TEST(Restart, an_image_that_cannot_be_had_fails_the_job_after_three_retries) {
+TEST(Restart, an_image_that_cannot_be_had_is_asked_for_ten_times_with_back_off) {
     World world;
     world.hello("n1");
     const JobId id = world.submit(small_job());
-    for (int i = 0; i < 4; ++i) {
+    for (std::int64_t i = 0, wait = 1000; i < 10; ++i, wait *= 2) {
         EXPECT_EQ(world.job(id).state, JobState::Pending);
         world.plan();
         world.end(id, 0, Cause::Image);
-        world.pass(10'000, {"n1"});
+        if (i < 9) EXPECT_EQ((world.job(id).eligible - world.now).ms, std::min<std::int64_t>(wait, 300'000));
+        world.pass(wait, {"n1"});
     }
     EXPECT_EQ(world.job(id).state, JobState::Failed);
     EXPECT_EQ(world.job(id).cause, Cause::Image);
+}
+
+TEST(Restart, an_image_that_does_not_exist_fails_the_job_at_once_with_its_cause) {
+    World world;
+    world.hello("n1"), world.hello("n2");
+    for (const std::int64_t nodes : {1, 2}) {
+        const JobId id = world.submit(gang_job(nodes, 8));
+        world.plan();
+        protocol::TaskStatus end = world.ended(id, 0, Cause::Image);
+        end.end.message = "image x: manifest unknown";
+        end.end.permanent = true;
+        world.report(end);
+        if (nodes == 2) world.end(id, 1, Cause::Peer);
+        EXPECT_EQ(world.job(id).state, JobState::Failed);
+        EXPECT_EQ(world.job(id).cause, Cause::Image);
+        EXPECT_EQ(world.extra(id).message, "image x: manifest unknown");
+        EXPECT_EQ(world.extra(id).attempts_total, 1);
+    }
+}
+
+TEST(Restart, the_signal_that_ended_an_attempt_is_kept) {
+    World world;
+    world.hello("n1");
+    const JobId id = world.submit(small_job());
+    world.plan();
+    world.run(id);
+    protocol::TaskStatus end = world.ended(id, 0, Cause::UserError);
+    end.end.signal = 11;
+    world.report(end);
+    EXPECT_EQ(world.extra(id).attempts.at(0).signal, 11);
+    EXPECT_EQ(world.extra(id).exit_code, -1);
 }
 
 TEST(Gang, starts_when_all_stand_at_the_barrier_and_ends_when_all_ended) {

@@ -1,6 +1,7 @@
 // Silence, and what may be concluded from it: suspicion, loss, the fence, the freeze.
 #include <algorithm>
 
+#include "base/units.h"
 #include "core/stepper.h"
 
 namespace muster::core {
@@ -23,15 +24,17 @@ constexpr Duration kFenceAgain{5'000};
 /// Named again as soon as they may be others, so that what an agent knows is what the records say,
 /// and from time to time.
 void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant) {
-    if (live.peers && live.peers->size() > 1 && live.peers_since.ms != 0 &&
-        live.peers_since + kPeersArrive <= at_)
-        live.peers = std::make_shared<const std::vector<std::vector<NodeId>>>(
-            1, std::vector<NodeId>(live.peers->back()));
+    PeerSets sets;
+    if (const auto& kept = tables_.nodes.at(node.value).peers) sets = *kept;
+    if (sets.size() > 1 && live.peers_since.ms != 0 && live.peers_since + kPeersArrive <= at_) {
+        sets.erase(sets.begin(), sets.end() - 1);
+        keep_peers(node, sets);
+    }
     const bool due = live.peers_at.ms == 0 || live.peers_at + kPeersEvery <= at_;
     if (!due && live.peers_change == index_.leaves_changes) return;
     live.peers_change = index_.leaves_changes;
     std::vector<NodeId> peers = peers_of(node);
-    const bool same = live.peers && live.peers->back() == peers;
+    const bool same = !sets.empty() && sets.back() == peers;
     if (peers.empty() || (!due && same)) return;
     for (const NodeId id : peers) {
         const model::NodeFacts& facts = *tables_.nodes.at(id.value).facts;
@@ -41,9 +44,15 @@ void Stepper::name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& gran
     if (!same || live.peers_since.ms == 0) live.peers_since = at_;
     if (same) return;
     // Whether it will get this word nobody knows: until then it may hold an earlier set.
-    auto sets = live.peers ? *live.peers : std::vector<std::vector<NodeId>>{};
+    std::erase(sets, peers);
     sets.push_back(std::move(peers));
-    live.peers = std::make_shared<const std::vector<std::vector<NodeId>>>(std::move(sets));
+    keep_peers(node, std::move(sets));
+}
+
+void Stepper::keep_peers(NodeId node, PeerSets sets) {
+    Node changed = tables_.nodes.at(node.value);
+    changed.peers = std::make_shared<const PeerSets>(std::move(sets));
+    record(NodePut{std::move(changed)});
 }
 
 /// Not with the next heartbeats: the controller may be gone before those. In a small cluster the
@@ -80,8 +89,7 @@ void Stepper::heartbeat(NodeId node, const protocol::Heartbeat& message) {
 }
 
 /// A node each of the next leaves in name order, then another each; without other leaves, the next
-/// nodes. It follows from the records of nodes alone, whatever their health: so the next controller
-/// knows whom a node that it has never heard would ask.
+/// nodes. It follows from the records of nodes alone, whatever their health.
 std::vector<NodeId> Stepper::peers_of(NodeId node) const {
     std::vector<NodeId> peers;
     const std::string own(model::label(*tables_.nodes.at(node.value).facts, "leaf"));
@@ -117,12 +125,8 @@ std::vector<NodeId> Stepper::peers_of(NodeId node) const {
 /// with half of them heard for long enough it has stopped its gangs; an island of a few nodes that
 /// are cut off together runs on, and nothing on it may be replaced.
 Time Stepper::vouched_at(NodeId node) const {
-    const NodeLive& silent = tables_.node_live.at(node.value);
-    std::vector<std::vector<NodeId>> sets;
-    if (silent.peers)
-        sets = *silent.peers;
-    else
-        sets.push_back(peers_of(node));
+    const auto& told = tables_.nodes.at(node.value).peers;
+    const PeerSets sets = told ? *told : PeerSets{peers_of(node)};
     Time vouched;
     std::vector<Time> since;
     for (const std::vector<NodeId>& peers : sets) {
@@ -352,7 +356,9 @@ void Stepper::job_due(JobId id) {
         due.state == JobState::Running && limit.ms > 0 && extra.running_at + limit <= at_;
     if (due.state <= JobState::Running && !over) return expect_later(id);
     if (due.state == JobState::Running)
-        return begin_stop(id, Cause::TimeLimit, "ran for as long as its time limit allows");
+        return begin_stop(
+            id, Cause::TimeLimit,
+            "ran over its limit of " + format_duration(cached_spec(state_, due.spec)->time));
     const JobLive& live = tables_.live.at(id.value);
     if (live.stop_sent.ms == 0) return stop_tasks(id);
     edit_live(id, [](JobLive& l) { l.stuck = true; });

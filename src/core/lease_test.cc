@@ -247,6 +247,42 @@ TEST_P(CutOff, is_so_for_the_next_controller_too) {
 INSTANTIATE_TEST_SUITE_P(Table, CutOff, testing::ValuesIn(kIslands),
                          [](const auto& row) { return row.param.name; });
 
+/// n1 is cut off, with three of the five peers that it was told of, before the leaves are named
+/// anew. The names on the new leaves vouch for nothing: it would not ask them.
+TEST(Restart, a_node_is_judged_by_the_peers_that_it_was_told_of) {
+    World world;
+    hello_all(world, 20);
+    const JobId gang = world.submit(gang_job(2, 8));
+    world.plan();
+    world.run(gang);
+    const auto other = world.status(gang, 1, TaskState::Running);
+    ASSERT_EQ(world.node_of(gang, 0), "n1");
+    ASSERT_EQ(world.node_of(gang, 1), "n2");
+    world.pass(31'000, names(20));  // The sets of the time when they came one by one are over.
+    std::vector<std::string> alive{"n2"};
+    for (int i = 6; i <= 20; ++i) alive.push_back("n" + std::to_string(i));
+    const auto present = [&] {
+        for (const std::string& name : alive) {
+            model::NodeFacts facts = facts_of(name);
+            if (name != "n2" && name != "n6") facts.labels = {{"leaf", "b"}};
+            world.hello(facts, name == "n2" ? std::vector{other}
+                                            : std::vector<protocol::TaskStatus>{});
+        }
+    };
+    world.pass(3'000, alive);
+    present();
+    world.restart();
+    present();
+    world.pass(16'000, alive);
+    world.end(gang, 1, Cause::Peer);
+    world.pass(60'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, 0u) << "it may run on together with n3, n4 and n5";
+    world.hello("n3"), world.hello("n4");
+    alive.insert(alive.end(), {"n3", "n4"});
+    world.pass(60'000, alive);
+    EXPECT_EQ(world.job(gang).epoch, 1u);
+}
+
 TEST(Restart, F32_running_jobs_stay_as_they_are_and_are_learnt_again) {
     World world;
     hello_all(world, 3);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMetaVersion = 2;  // 1: before reservations and run times.
+constexpr std::uint64_t kNodeVersion = 2;  // 2: with the peers that it was told.
 
 /// A Reader past the version, or one that is not ok.
 Reader open(std::string_view bytes) {
@@ -48,7 +49,7 @@ std::optional<Meta> decode_meta(std::string_view bytes) {
 
 std::string encode_node(const Node& node) {
     Writer out;
-    out.number(kVersion);
+    out.number(kNodeVersion);
     out.number(node.id.value);
     out.text(model::encode(*node.facts));
     out.number(node.holds.size());
@@ -61,10 +62,18 @@ std::string encode_node(const Node& node) {
     out.text(node.certificate);
     out.signed_number(node.joined.ms);
     out.flag(node.forgotten);
+    out.number(node.peers ? node.peers->size() : 0);
+    if (!node.peers) return std::move(out).bytes();
+    for (const std::vector<NodeId>& set : *node.peers) {
+        out.number(set.size());
+        for (const NodeId peer : set) out.number(peer.value);
+    }
     return std::move(out).bytes();
 }
 std::optional<Node> decode_node(std::string_view bytes) {
-    Reader in = open(bytes);
+    Reader in(bytes);
+    const std::uint64_t version = in.number();
+    if (version < kVersion || version > kNodeVersion) return std::nullopt;
     Node node;
     node.id.value = in.number();
     auto facts = model::decode_node_facts(in.text());
@@ -80,6 +89,13 @@ std::optional<Node> decode_node(std::string_view bytes) {
     node.certificate = in.text();
     node.joined.ms = in.signed_number();
     node.forgotten = in.flag();
+    PeerSets sets;
+    for (std::size_t n = version >= 2 ? in.count() : 0; n > 0 && in.ok(); --n) {
+        std::vector<NodeId>& set = sets.emplace_back();
+        for (std::size_t peers = in.count(); peers > 0 && in.ok(); --peers)
+            set.push_back({in.number()});
+    }
+    if (!sets.empty()) node.peers = std::make_shared<const PeerSets>(std::move(sets));
     return finish(in, bytes, std::move(node));
 }
 

@@ -82,6 +82,7 @@ void put(Writer& out, const Attempt& attempt) {
     out.signed_number(attempt.last_step);
     out.signed_number(attempt.resumed_step);
     out.signed_number(attempt.lost.ms);
+    out.signed_number(attempt.signal);
     out.number(attempt.beneficiary.value);
     if (attempt.beneficiary) out.number(static_cast<std::uint64_t>(attempt.reason));
 }
@@ -300,6 +301,7 @@ private:
         attempt.last_step = in_.signed_number();
         attempt.resumed_step = in_.signed_number();
         attempt.lost.ms = in_.signed_number();
+        if (version_ >= 2) attempt.signal = static_cast<int>(in_.signed_number());
         if (version_ < 3) return attempt;
         attempt.beneficiary.value = in_.number();
         if (attempt.beneficiary) attempt.reason = reason();

@@ -25,7 +25,7 @@ Job full_job() {
     allocation.expected_end = {901'900};
     extra.allocation = allocation;
     extra.attempts = {
-        {3, {1}, {2}, {3}, {4}, model::Cause::Oom, 137, 2, "n1", "killed", {5}, 6, 7, {8}}};
+        {3, {1}, {2}, {3}, {4}, model::Cause::Oom, 137, 2, "n1", "killed", {5}, 6, 7, {8}, 9}};
     extra.attempts_total = 40;
     extra.waiting_for = {{model::Dependency::When::AfterNotOk, {6}}};
     extra.array = ArrayBook{{{0, 3}, {5, 9}}, {4}, 1, 2, 3, 4};
@@ -69,6 +69,47 @@ TEST(Records, the_first_version_of_meta_is_read) {
     EXPECT_EQ(meta->next_reservation, 1u);
 }
 
+/// As the first version wrote it: without signals, without peers.
+TEST(Records, old_ones_are_read_for_ever) {
+    Writer out;
+    out.number(1);                                                    // Version.
+    for (const std::uint64_t n : {7, 3, 2, 1, 1, 0, 0}) out.number(n);  // Ids, array.
+    out.number(static_cast<std::uint64_t>(model::JobState::Failed));
+    out.number(static_cast<std::uint64_t>(model::Cause::UserError));
+    out.number(50);
+    out.flag(false);
+    for (const std::uint64_t n : {1, 0, 0}) out.number(n);             // Epoch, restarts, faults.
+    for (const std::int64_t at : {1000, 2000, 1000}) out.signed_number(at);
+    out.flag(true);
+    out.number(2);  // An extra with attempts alone.
+    out.signed_number(1);
+    out.number(1);
+    out.number(0);
+    for (const std::int64_t at : {1, 2, 3, 4, 5}) out.signed_number(at);
+    out.number(static_cast<std::uint64_t>(model::Cause::UserError));
+    out.signed_number(3);
+    out.number(0);
+    out.text("n1"), out.text("exited with 3");
+    for (const std::int64_t n : {-1, -1, 0}) out.signed_number(n);
+    const auto job = decode_job(out.bytes());
+    ASSERT_TRUE(job);
+    ASSERT_EQ(extra_of(*job).attempts.size(), 1u);
+    EXPECT_EQ(extra_of(*job).attempts[0].exit_code, 3);
+    EXPECT_EQ(extra_of(*job).attempts[0].signal, 0);
+
+    Writer old;
+    old.number(1), old.number(4);
+    old.text(model::encode(facts_of("n1")));
+    old.number(0);
+    old.text("cert");
+    old.signed_number(9);
+    old.flag(false);
+    const auto node = decode_node(old.bytes());
+    ASSERT_TRUE(node);
+    EXPECT_EQ(node->certificate, "cert");
+    EXPECT_EQ(node->peers, nullptr);
+}
+
 TEST(Records, a_torn_job_is_refused) {
     const std::string bytes = encode_job(full_job());
     for (std::size_t size = 0; size < bytes.size(); ++size)
@@ -107,6 +148,11 @@ TEST(Records, small_ones_read_back) {
     ASSERT_TRUE(node_back);
     EXPECT_EQ(*node_back->facts, *node.facts);
     EXPECT_EQ(node_back->holds, node.holds);
+    EXPECT_EQ(node_back->peers, nullptr);
+    node.peers = std::make_shared<const PeerSets>(PeerSets{{{1}, {2}}, {{3}}});
+    const auto told_back = decode_node(encode_node(node));
+    ASSERT_TRUE(told_back && told_back->peers);
+    EXPECT_EQ(*told_back->peers, *node.peers);
     const Idempotency entry{1, 2, 3, 4, {5}, {6}};
     EXPECT_EQ(decode_idempotency(encode_idempotency(entry))->body, 4u);
     EXPECT_EQ(decode_user(encode_user({{1}, "eve", true}))->admin, true);

@@ -105,6 +105,7 @@ struct Attempt {
     std::int64_t last_step = -1;     // Progress when it ended.
     std::int64_t resumed_step = -1;  // The checkpoint that it began from.
     Duration lost;                   // From the fault to the next attempt's running.
+    int signal = 0;                  // That ended the task which decided it; 0: none.
     JobId beneficiary;               // Preempted or resized: for this job (F23).
     scheduler::StopReason reason = scheduler::StopReason::Priority;  // With a beneficiary.
     friend bool operator==(const Attempt&, const Attempt&) = default;
@@ -187,6 +188,7 @@ struct Spec {
     std::uint64_t content = 0;  // Hash of bytes.
     std::uint32_t uses = 0;     // Derived: jobs that refer to it.
 };
+using PeerSets = std::vector<std::vector<NodeId>>;
 struct Node {
     NodeId id;
     std::shared_ptr<const model::NodeFacts> facts;
@@ -194,6 +196,9 @@ struct Node {
     std::string certificate;  // Fingerprint that its name is bound to; "" = local.
     Time joined;
     bool forgotten = false;
+    /// The sets of peers that its agent may hold, the newest last; null: it was told none. Durable
+    /// before it is told: the next controller must know whom a node would ask that stays silent.
+    std::shared_ptr<const PeerSets> peers = nullptr;
 };
 using model::Queue;
 struct User {
@@ -263,11 +268,9 @@ struct NodeLive {
     Time heard;                 // Last heartbeat, or since when we wait for one.
     Time since;                 // Entered `health`.
     bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
-    /// The sets of peers that it may hold, the newest last; null: it was told none by this leader.
-    std::shared_ptr<const std::vector<std::vector<NodeId>>> peers;
     Time peers_at;                   // When it was last told its peers; 0: not on this link.
     std::uint64_t peers_change = 0;  // Indexes::leaves_changes then.
-    Time peers_since;  // When it was first told the newest of `peers` on this link; 0: never.
+    Time peers_since;  // When it was first told the newest of its sets on this link; 0: never.
     Time fence_again;  // Its peers were silent too: when that is looked at again; 0: not so.
     /// Tasks that it has and that nobody wants: until they have ended it gets nothing new.
     std::vector<protocol::TaskKey> strays;

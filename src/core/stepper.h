@@ -190,6 +190,7 @@ private:
     bool too_many_silent() const;
     void name_peers_at_once(NodeId node);
     void name_peers(NodeId node, NodeLive& live, protocol::LeaseGrant& grant);
+    void keep_peers(NodeId node, PeerSets sets);
     std::vector<NodeId> peers_of(NodeId node) const;
     /// Since when enough of its peers tell a silent node that it is cut off, if it is alive.
     Time vouched_at(NodeId node) const;

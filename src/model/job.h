@@ -64,7 +64,8 @@ struct TaskEnd {
     int local_rank = 0;  // Of the process that ended first with an error.
     Bytes peak_memory;
     std::int64_t cpu_ms = 0;
-    std::string message;  // For people, one line: "image registry/x: not found".
+    std::string message;     // For people, one line: "image registry/x: not found".
+    bool permanent = false;  // It would end so again: the registry knows no such image.
     friend bool operator==(const TaskEnd&, const TaskEnd&) = default;
 };
 

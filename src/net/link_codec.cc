@@ -171,6 +171,7 @@ void put(const TaskStatus& status, pb::TaskStatus* out) {
     end->set_peak_memory(status.end.peak_memory.value);
     end->set_cpu_ms(status.end.cpu_ms);
     end->set_message(status.end.message);
+    end->set_permanent(status.end.permanent);
 }
 TaskStatus get(const pb::TaskStatus& in, Doubt& doubt) {
     TaskStatus status{.key = get(in.key()),
@@ -189,7 +190,8 @@ TaskStatus get(const pb::TaskStatus& in, Doubt& doubt) {
                       .local_rank = end.local_rank(),
                       .peak_memory = Bytes{end.peak_memory()},
                       .cpu_ms = end.cpu_ms(),
-                      .message = end.message()};
+                      .message = end.message(),
+                      .permanent = end.permanent()};
     }
     return status;
 }

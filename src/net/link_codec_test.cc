@@ -223,7 +223,7 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<TunnelOutput>(), 6U) << what;
     EXPECT_EQ(member_count<PeerAsk>(), 1U) << what;
     EXPECT_EQ(member_count<PeerWord>(), 1U) << what;
-    EXPECT_EQ(member_count<model::TaskEnd>(), 7U) << what;
+    EXPECT_EQ(member_count<model::TaskEnd>(), 8U) << what;
     EXPECT_EQ(member_count<model::Device>(), 13U) << what;
     EXPECT_EQ(member_count<model::NodeFacts>(), 15U) << what;
     EXPECT_EQ(std::variant_size_v<AgentMessage>, 10U) << what;

@@ -6,7 +6,7 @@
 namespace muster::simulator {
 namespace {
 
-constexpr Duration kBackoffMin{200}, kBackoffMax{5'000};
+constexpr Duration kBackoffMin{200};
 
 }  // namespace
 
@@ -67,6 +67,11 @@ void ModelAgent::crash() {
     if (session_ != 0) network_.close(std::exchange(session_, 0), Network::End::Agent, true);
 }
 
+void ModelAgent::relabel(std::vector<std::pair<std::string, std::string>> labels) {
+    facts_.labels = std::move(labels);
+    if (alive_) feed(node::FactsRead{facts_});
+}
+
 std::optional<protocol::PeerWord> ModelAgent::word() const {
     if (!alive_) return std::nullopt;
     return node::word_for_peer(state_, now());
@@ -80,7 +85,7 @@ void ModelAgent::dial() {
 
 void ModelAgent::dial_later() {
     const Duration wait{random_.between(backoff_.ms / 2, backoff_.ms)};
-    backoff_ = std::min(Duration{backoff_.ms * 2}, kBackoffMax);
+    backoff_ = std::min(Duration{backoff_.ms * 2}, protocol::redial_pause_max(state_.rules));
     queue_.after(wait, of_this_process([this] { dial(); }));
 }
 

@@ -55,6 +55,7 @@ public:
     void power_off(bool keep_folders);
     void start();  // The agent's process.
     void crash();  // It dies; tasks live on.
+    void relabel(std::vector<std::pair<std::string, std::string>> labels);  // As by a reload.
     std::optional<protocol::PeerWord> word() const;
 
     // From the network.

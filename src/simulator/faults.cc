@@ -24,6 +24,7 @@ Faults::Faults(World& world, const FaultRates& rates) : world_(world), rates_(ra
         {"fault.partition-peers", rates.partition_peers, &Faults::partition_peers},
         {"fault.partition-island", rates.partition_island, &Faults::partition_island},
         {"fault.clock-jump", rates.clock_jump, &Faults::clock_jump},
+        {"fault.relabel", rates.relabel, &Faults::relabel},
     };
 }
 
@@ -212,6 +213,12 @@ void Faults::partition_peers() {
     const HostIndex a = any_host();
     const HostIndex b = any_host();
     if (a != b) cut(a, b, some(2'000, 90'000));
+}
+
+/// A node takes another's labels, its leaf among them: many nodes' peers are others from then on.
+void Faults::relabel() {
+    const auto& labels = world_.host(any_host()).state().facts.labels;
+    if (!labels.empty()) world_.host(any_host()).relabel(labels);
 }
 
 void Faults::clock_jump() {

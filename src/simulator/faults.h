@@ -19,7 +19,7 @@ struct FaultRates {
     Duration link_reset;
     Duration partition_node, partition_leaf, partition_controller, partition_one_way;
     Duration partition_peers, partition_island;
-    Duration clock_jump;
+    Duration clock_jump, relabel;
     Duration outage_max{120'000};
     Duration agent_down_max{8'000};
 };
@@ -66,6 +66,7 @@ private:
     void partition_peers();
     void partition_island();
     void clock_jump();
+    void relabel();
 
     World& world_;
     FaultRates rates_;

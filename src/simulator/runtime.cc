@@ -59,7 +59,9 @@ void ModelRuntime::prepare(Task& task) {
     if (task.stopping) return;
     if (task.script.image_fails && task.script.pull.ms != 0) {
         tally_.hit("task.image-fails");
-        return end(task, {.cause = model::Cause::Image, .message = "image not found"});
+        return end(task, {.cause = model::Cause::Image,
+                          .message = "image not found",
+                          .permanent = task.order.key.rank % 2 == 0});
     }
     if (task.script.launch_fails) {
         tally_.hit("task.launch-fails");

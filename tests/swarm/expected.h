@@ -24,6 +24,7 @@ constexpr std::string_view kExpected[] = {
     "fault.partition-peers",
     "fault.partition-island",
     "fault.clock-jump",
+    "fault.relabel",
     "fault.clean-restart",
     "net.slow",
     "net.duplicate",

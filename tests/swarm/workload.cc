@@ -136,6 +136,8 @@ Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behav
     plan.islands = !plan.outage_only && of_islands.chance(200);
     plan.faults = make_faults(random, plan.outage_only);
     if (plan.islands) plan.faults = make_island_faults(of_islands);
+    Prng of_labels(mix({seed}, "labels"));
+    plan.faults.relabel = sometimes(of_labels, 300, 10, 60);
     plan.safety = seconds(random.between(60, 150));
     if (plan.islands) plan.safety = seconds(of_islands.between(150, 250));
     plan.jobs = static_cast<int>(random.between(100, 130));
