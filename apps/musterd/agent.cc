@@ -17,22 +17,6 @@ namespace {
 
 constexpr const char* kDefaultFile = "/etc/muster/agent.yaml";
 
-bool read_config(const std::string& file, bool asked_for, agent::Config& config) {
-    const auto text = controller::read_file(file);
-    if (!text) {
-        if (!asked_for && text.error().code == Code::NotFound) return true;
-        Error error = text.error();
-        error.fix = "name a file that can be read: --config FILE";
-        report(error);
-        return false;
-    }
-    auto read = agent::parse_config(*text, file);
-    for (const std::string& problem : read.problems)
-        std::fprintf(stderr, "error: %s\n", problem.c_str());
-    config = std::move(read.config);
-    return read.problems.empty();
-}
-
 /// The identity of an earlier join; a token replaces it.
 Result<agent::Identity> identity_of(const agent::Config& config, const std::string& token) {
     const std::string name = config.name.empty() ? agent::host_name() : config.name;
@@ -70,7 +54,7 @@ int agent_verb(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : 2;
     }
     agent::Config config;
-    if (!read_config(file, !file_option->empty(), config)) return 6;
+    if (!read_config(file, !file_option->empty(), agent::parse_config, config)) return 6;
     if (!state_dir.empty()) config.state_dir = state_dir;
     if (!name.empty()) config.name = name;
     if (local) config.peers.clear(), config.address = "127.0.0.1";
@@ -90,7 +74,7 @@ int agent_verb(int argc, char** argv) {
     notify_ready();
     wait_for_stop([&] {
         agent::Config fresh;
-        if (!read_config(file, !file_option->empty(), fresh))
+        if (!read_config(file, !file_option->empty(), agent::parse_config, fresh))
             return log_error("reload refused: the file has errors");
         (*started)->reload(fresh);
         log_line("configuration reloaded");

@@ -16,23 +16,6 @@ namespace {
 
 constexpr const char* kDefaultFile = "/etc/muster/controller.yaml";
 
-/// File, then flags. Prints every problem; false if there was one.
-bool read_config(const std::string& file, bool asked_for, controller::Config& config) {
-    const auto text = controller::read_file(file);
-    if (!text) {
-        if (!asked_for && text.error().code == Code::NotFound) return true;
-        Error error = text.error();
-        error.fix = "name a file that can be read: --config FILE";
-        report(error);
-        return false;
-    }
-    auto read = controller::parse_config(*text, file);
-    for (const std::string& problem : read.problems)
-        std::fprintf(stderr, "error: %s\n", problem.c_str());
-    config = std::move(read.config);
-    return read.problems.empty();
-}
-
 }  // namespace
 
 controller::ControllerHooks controller_hooks() {
@@ -68,7 +51,7 @@ int controller_verb(int argc, char** argv) {
         return app.exit(error) == 0 ? 0 : 2;
     }
     controller::Config config;
-    if (!read_config(file, !file_option->empty(), config)) return 6;
+    if (!read_config(file, !file_option->empty(), controller::parse_config, config)) return 6;
     if (!state_option->empty()) config.state_dir = state_dir;
     if (!socket_option->empty()) config.socket = socket;
     if (!listen_option->empty()) config.listen = listen;
@@ -90,7 +73,7 @@ int controller_verb(int argc, char** argv) {
     notify_ready();
     wait_for_stop([&] {
         controller::Config fresh;
-        if (!read_config(file, !file_option->empty(), fresh))
+        if (!read_config(file, !file_option->empty(), controller::parse_config, fresh))
             return log_error("reload refused: the file has errors");
         running.reload(fresh);
         log_line("configuration reloaded");

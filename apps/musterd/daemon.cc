@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "controller/authority.h"
+
 namespace muster::apps {
 namespace {
 
@@ -76,6 +78,22 @@ int report(const Error& error) {
         case Code::Precondition: return 5;
         default: return 1;
     }
+}
+
+std::optional<std::string> config_text(const std::string& file, bool asked_for) {
+    auto text = controller::read_file(file);
+    if (text) return *std::move(text);
+    if (!asked_for && text.error().code == Code::NotFound) return std::string();
+    Error error = std::move(text).error();
+    error.fix = "name a file that can be read: --config FILE";
+    report(error);
+    return std::nullopt;
+}
+
+bool tell_problems(const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems)
+        std::fprintf(stderr, "error: %s\n", problem.c_str());
+    return problems.empty();
 }
 
 }  // namespace muster::apps

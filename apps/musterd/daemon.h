@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -19,5 +22,18 @@ void wait_for_stop(const std::function<void()>& reload);
 void notify_ready();
 /// "error: …", "  cause: …", "  fix: …" on standard error; returns the exit code of its kind.
 int report(const Error& error);
+
+/// Of a configuration file; "" if it is missing and nobody asked for it. Empty: it was told why.
+std::optional<std::string> config_text(const std::string& file, bool asked_for);
+bool tell_problems(const std::vector<std::string>& problems);  // True: there are none.
+/// `parse`: a room's parse_config. False: what is wrong has been told, all of it.
+template <class Parse, class Config>
+bool read_config(const std::string& file, bool asked_for, Parse parse, Config& config) {
+    const auto text = config_text(file, asked_for);
+    if (!text) return false;
+    auto read = parse(*text, file);
+    config = std::move(read.config);
+    return tell_problems(read.problems);
+}
 
 }  // namespace muster::apps

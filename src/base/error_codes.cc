@@ -13,7 +13,7 @@ using namespace errors;  // NOLINT: the table below names nearly all of them.
 constexpr ErrorCode kTable[] = {
     {kJobSyntax, Code::Invalid, "The job file is not valid YAML or JSON",
      "The text could not be read at the place named: a bracket, quote or indentation is wrong, an "
-     "anchor is used, or it nests deeper than 64 levels.",
+     "alias names no anchor, or it nests deeper than 64 levels.",
      "Correct the line that the caret points at. `muster run --dry-run FILE` checks without "
      "submitting."},
     {kJobUnknownField, Code::Invalid, "Unknown field",

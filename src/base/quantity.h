@@ -33,7 +33,7 @@ using MilliJoule = Quantity<struct MilliJouleTag>;
 
 /// The largest of each that any input may name: sums over 2^20 nodes still fit in 63 bits.
 constexpr std::int64_t kMilliCpuMax = std::int64_t{1} << 30;
-constexpr std::int64_t kBytesMax = std::int64_t{1} << 42;  // Memory per node.
+constexpr std::int64_t kBytesMax = std::int64_t{1} << 46;  // Memory per node.
 constexpr std::int64_t kDiskBytesMax = std::int64_t{1} << 50;
 
 }  // namespace muster

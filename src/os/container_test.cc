@@ -216,6 +216,7 @@ TEST_F(Containers, an_image_that_is_not_there_is_a_cause_of_its_own_F49) {
     const model::TaskEnd end = run(ask);
     EXPECT_EQ(end.cause, Cause::Image);
     EXPECT_NE(end.message.find("none:bb"), std::string::npos) << end.message;
+    EXPECT_FALSE(end.permanent) << "a path may be there on another node";
 }
 
 TEST_F(Containers, a_registry_is_asked_once_for_what_two_tasks_want) {
@@ -254,12 +255,22 @@ TEST_F(Containers, a_registry_is_asked_once_for_what_two_tasks_want) {
     EXPECT_EQ(node_->wait_end(first.key).cause, Cause::Success)
         << node_->wait_end(first.key).message;
     EXPECT_EQ(node_->wait_end(second.key).cause, Cause::Success);
+    const auto unknown = order(4, "true", [](model::JobSpec& spec) {
+        spec.image = std::string(kRegistry) + "/test/bb:nosuch";
+    });
+    const model::TaskEnd none = run(unknown);
+    EXPECT_EQ(none.cause, Cause::Image);
+    EXPECT_TRUE(none.permanent) << none.message;
     ::kill(registry, SIGTERM);
     ::waitpid(registry, nullptr, 0);
     // The registry is away; what it named last is here.
     const auto third = order(3, "echo $FROM_IMAGE", change);
     EXPECT_EQ(run(third).cause, Cause::Success);
     EXPECT_EQ(node_->log(third.key), "yes\n");
+    const auto away = order(5, "true", [](model::JobSpec& spec) {
+        spec.image = std::string(kRegistry) + "/test/other:1";
+    });
+    EXPECT_FALSE(run(away).permanent) << "it may come back";
 }
 
 }  // namespace

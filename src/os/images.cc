@@ -99,12 +99,30 @@ Result<Image> read_unpacked(const std::string& folder, const std::string& digest
 
 /// "127.0.0.1:5055/test/bb:1" → "127.0.0.1:5055"; only registries have one.
 std::string registry_of(const std::string& source) {
-    constexpr std::string_view prefix = "docker://";
-    if (!source.starts_with(prefix)) return {};
-    return source.substr(prefix.size(), source.find('/', prefix.size()) - prefix.size());
+    constexpr std::string_view kPrefix = "docker://";
+    if (!source.starts_with(kPrefix)) return {};
+    return source.substr(kPrefix.size(), source.find('/', kPrefix.size()) - kPrefix.size());
 }
 
 }  // namespace
+
+Code image_failure(std::string_view words) {
+    const std::string said = lower(words);
+    const auto any_of = [&](std::initializer_list<std::string_view> signs) {
+        return std::any_of(signs.begin(), signs.end(),
+                           [&](std::string_view sign) { return said.find(sign) != said.npos; });
+    };
+    if (any_of({"no space left on device", "disk quota exceeded"})) return Code::NoSpace;
+    if (any_of({"toomanyrequests", "too many requests", "timeout", "timed out", "status: 5",
+                "connection refused", "connection reset"}))
+        return Code::Unavailable;
+    if (any_of({"manifest unknown", "name unknown", "unauthorized", "authentication required",
+                "access to the resource is denied", "denied: ", "status: 404", "status: 403",
+                "status: 401", "invalid reference format", "no image found in manifest list",
+                "no image found in image index", "unsupported manifest"}))
+        return Code::NotFound;
+    return Code::Unavailable;
+}
 
 std::string image_source(const std::string& name) {
     for (const char* transport : {"docker://", "oci:", "docker-archive:", "oci-archive:", "dir:"})
@@ -210,9 +228,13 @@ private:
         if (stopped_)
             return {.code = Code::Gone,
                     .message = "nobody waits for the image " + name_ + " any more"};
+        const std::string words = last_words(ran.out);
+        // A path may be there on another node.
+        const bool local = registry_of(source_).empty();
+        const Code code = image_failure(words);
         return {
-            .code = Code::NotFound,
-            .message = "image " + name_ + ": " + what + ": " + last_words(ran.out),
+            .code = local && code == Code::NotFound ? Code::Unavailable : code,
+            .message = "image " + name_ + ": " + what + ": " + words,
             .fix =
                 "check the name, the registry and, for private ones, the credentials on the node"};
     }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/id.h"
@@ -24,6 +25,9 @@ struct Image {
     std::string workdir;
 };
 
+/// What a tool's last words on an image mean: NotFound (the registry knows no such image, or not
+/// for us: asking again is in vain), NoSpace (this node's fault), Unavailable (may pass).
+Code image_failure(std::string_view words);
 /// The name as skopeo takes it.
 std::string image_source(const std::string& name);
 

@@ -17,6 +17,7 @@ namespace muster::os {
 struct Refused {
     model::Cause cause = model::Cause::Launch;
     std::string message;
+    bool permanent = false;  // As in model::TaskEnd.
 };
 struct Prepared {
     Launch launch;

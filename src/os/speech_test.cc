@@ -219,7 +219,9 @@ TEST(Speech, commands_run_inside_a_task_with_and_without_a_terminal) {
     EXPECT_EQ(node.exec(order.key, {"bash", "-c", "test -t 0 && stty size"}, true),
               "24 80\r\nexit 0");
     EXPECT_EQ(node.exec(order.key, {"no-such-program"}),
-              "cannot run no-such-program: No such file or directory\nexit 125");
+              "cannot run no-such-program: No such file or directory\nexit 127");
+    EXPECT_EQ(node.exec(order.key, {"/etc/passwd"}),
+              "cannot run /etc/passwd: Permission denied\nexit 126");
     // A task that is no short one can be reached by name, as the next agent will.
     while (::access((node.task_folder(order.key) + "/" + files::kControl).c_str(), F_OK) != 0)
         ::usleep(10'000);

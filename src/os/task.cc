@@ -36,6 +36,13 @@ void kill_marked(const std::string& folder) {
     }
 }
 
+/// A node that has no room for an image is itself at fault, not the image.
+Refused refusal_of(const Error& error) {
+    return {.cause = error.code == Code::NoSpace ? Cause::Launch : Cause::Image,
+            .message = error.message,
+            .permanent = error.code == Code::NotFound};
+}
+
 std::string told_file(Cause cause, int signo) {
     std::string text;
     put_record(text, "cause", static_cast<std::int64_t>(cause));
@@ -127,8 +134,7 @@ void Task::pull() {
          .on_end =
              [this](Result<Image> result) {
                  pulling_ = 0;
-                 if (!result)
-                     return refuse({.cause = Cause::Image, .message = result.error().message});
+                 if (!result) return refuse(refusal_of(result.error()));
                  image_ = *std::move(result);
                  prepare_slowly();
              }});
@@ -437,11 +443,14 @@ void Task::take_end() {
     model::TaskEnd end;
     Exit exit;
     if (const auto text = read(files::kExit); text && decode_exit(*text, exit)) {
-        end = judge(exit, told_);
+        Told told = told_;
+        told.memory = order_.memory;
+        end = judge(exit, told);
     } else if (const auto own = read(files::kEnd)) {
         each_record(*own, [&](std::string_view key, std::string_view value) {
             if (key == "cause") end.cause = static_cast<Cause>(to_number(value));
             if (key == "message") end.message = value;
+            if (key == "permanent") end.permanent = value == "1";
         });
     } else {
         return vanish();
@@ -482,6 +491,7 @@ void Task::refuse(const Refused& refused) {
     model::TaskEnd end;
     end.cause = refused.cause;
     end.message = refused.message;
+    end.permanent = refused.permanent;
     finish(std::move(end));
 }
 
@@ -489,6 +499,7 @@ void Task::finish(model::TaskEnd end) {
     std::string text;
     put_record(text, "cause", static_cast<std::int64_t>(end.cause));
     put_record(text, "message", end.message);
+    put_record(text, "permanent", end.permanent);
     put_record(text, "end", 1);
     if (dir_) (void)write(files::kEnd, text);
     status_.end = std::move(end);

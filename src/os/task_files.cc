@@ -295,10 +295,10 @@ std::string log_file_name(std::int64_t offset) {
 }
 
 std::int64_t log_file_offset(std::string_view name) {
-    constexpr std::string_view prefix = "log.";
-    if (name.size() != prefix.size() + 16 || name.substr(0, prefix.size()) != prefix) return -1;
+    constexpr std::string_view kPrefix = "log.";
+    if (name.size() != kPrefix.size() + 16 || name.substr(0, kPrefix.size()) != kPrefix) return -1;
     std::int64_t value = 0;
-    for (const char c : name.substr(prefix.size())) {
+    for (const char c : name.substr(kPrefix.size())) {
         const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
         if (digit < 0) return -1;
         value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) << 4) | digit;

@@ -187,6 +187,45 @@ TEST(Verdict, tells_causes_apart) {
             << row.name;
 }
 
+TEST(Verdict, an_end_for_memory_tells_peak_and_limit) {
+    const Exit killed{.exit_code = -1, .signal = SIGKILL, .oom = true, .peak_memory = 4LL << 30};
+    EXPECT_EQ(judge(killed, {.memory = Bytes{4LL << 30}}).message,
+              "killed: used 4GiB of its limit of 4GiB");
+    EXPECT_EQ(judge(killed, {}).message, "killed: the node was out of memory when it used 4GiB");
+}
+
+struct ImageRow {
+    const char* words;
+    Code code;
+};
+TEST(ImageFailure, is_permanent_the_nodes_own_or_may_pass) {
+    const ImageRow rows[] = {
+        {"reading manifest nosuch in docker.io/library/busybox: manifest unknown: manifest unknown",
+         Code::NotFound},
+        {"reading manifest 1 in r/x: name unknown: repository name not known to registry",
+         Code::NotFound},
+        {"reading manifest latest in docker.io/a/b: errors:\ndenied: requested access to the "
+         "resource is denied\nunauthorized: authentication required",
+         Code::NotFound},
+        {"invalid reference format: repository name must be lowercase", Code::NotFound},
+        {"reading manifest 1 in r/x: received unexpected HTTP status: 404 Not Found",
+         Code::NotFound},
+        {"pinging container registry r:5055: Get \"https://r:5055/v2/\": dial tcp 10.0.0.1:5055: "
+         "connect: connection refused",
+         Code::Unavailable},
+        {"received unexpected HTTP status: 503 Service Unavailable", Code::Unavailable},
+        {"toomanyrequests: You have reached your unauthenticated pull rate limit: unauthorized",
+         Code::Unavailable},
+        {"Get \"https://r/v2/\": net/http: TLS handshake timeout", Code::Unavailable},
+        {"dial tcp: lookup r on 10.0.0.1:53: server misbehaving", Code::Unavailable},
+        {"writing blob: write /x/oci/blobs: no space left on device", Code::NoSpace},
+        {"", Code::Unavailable},
+    };
+    for (const ImageRow& row : rows)
+        EXPECT_EQ(static_cast<int>(image_failure(row.words)), static_cast<int>(row.code))
+            << row.words;
+}
+
 TEST(Command, a_plain_one_needs_no_shell) {
     using Words = std::vector<std::string>;
     const Words shelled = {"/bin/bash", "-c"};

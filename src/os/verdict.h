@@ -12,6 +12,7 @@ struct Told {
     model::Cause notice = model::Cause::None;  // None: no notice was given.
     int notice_signal = 0;
     bool done = false;  // The job said that its work is finished.
+    Bytes memory;       // Its limit; 0: it had none.
 };
 
 /// Exit 0 after `done` is completion even inside a grace (F19); exit 0, 143 or the notice's signal

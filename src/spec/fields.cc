@@ -114,7 +114,7 @@ constexpr Field kFields[] = {
      .in_role = true,
      .help = "Memory per node.",
      .fallback = "no limit asked for",
-     .limits = "1MiB..4TiB",
+     .limits = "1MiB..64TiB",
      .example = "64GB",
      .notes = "Where limits are enforced, a task that uses more is killed, and counted as out of "
               "memory.",
@@ -136,7 +136,7 @@ constexpr Field kFields[] = {
      .in_role = true,
      .help = "Size of /dev/shm per node.",
      .fallback = "the runtime's default",
-     .limits = "1MiB..4TiB",
+     .limits = "1MiB..64TiB",
      .example = "16GB",
      .notes = "Needs `image`: without one a task uses the node's /dev/shm.",
      .read = read_shm},

@@ -195,8 +195,9 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         if (key == "columns") size.ws_col = static_cast<unsigned short>(to_number(value));
         if (key == "rows") size.ws_row = static_cast<unsigned short>(to_number(value));
     });
-    const auto refuse = [&](std::string_view why) {
-        send(connection, packet::kExecEnded, id + " 125 " + std::string(why));
+    const auto refuse = [&](std::string_view why, int code = 125) {
+        send(connection, packet::kExecEnded,
+             id + " " + std::to_string(code) + " " + std::string(why));
     };
     if (phase_ != Phase::Running || stopping_) return refuse("the task is not running");
     if (argv.empty()) return refuse("no command was given");
@@ -234,7 +235,8 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         execs_.push_back({.pid = spawned.pid, .connection = connection.fd, .id = id});
         send(connection, packet::kStreams, id, ours);
     } else {
-        refuse(spawned.error);
+        // Of a container this is the runtime, whose own failure is ours.
+        refuse(spawned.error, enter.empty() && spawned.exec_code != 0 ? spawned.exec_code : 125);
     }
     for (const int fd : ours) ::close(fd);
 }

@@ -33,6 +33,7 @@ public:
     int error() const { return error_; }
     bool users_fault() const { return users_fault_; }
     const std::string& what() const { return what_; }
+    int exec_code() const { return exec_code_; }
 
     [[noreturn, gnu::noinline]] void run() {
         ::setsid();
@@ -53,6 +54,7 @@ public:
         make_env();
         if (ask_.as == SpawnAs::Container) hand_over();
         const int error = start_.run(ask_.argv);
+        exec_code_ = error == ENOENT || error == ENOTDIR ? 127 : 126;
         fail(error, "cannot run ", ask_.argv.front(), ask_.as == SpawnAs::User);
     }
 
@@ -173,7 +175,7 @@ private:
     const Launch& launch_;
     const GroupLaunch* born_in_ = nullptr;
     ProgramStart start_;
-    int error_ = 0;
+    int error_ = 0, exec_code_ = 0;
     bool users_fault_ = false;
     std::string what_, records_;
 };
@@ -285,7 +287,8 @@ Spawned spawn(const SpawnAsk& ask) {
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     return {.error = child.what() + ": " + std::strerror(child.error()),
-            .users_fault = child.users_fault()};
+            .users_fault = child.users_fault(),
+            .exec_code = child.exec_code()};
 }
 
 }  // namespace muster::os

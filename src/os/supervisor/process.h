@@ -33,6 +33,7 @@ struct Spawned {
     pid_t pid = -1;            // -1: not started.
     std::string error;         // "cannot enter workdir /x: No such file or directory"
     bool users_fault = false;  // Command or directory not there for this user.
+    int exec_code = 0;         // As shells have it: 127 no such program, 126 cannot be run.
 };
 
 /// Of this process, and so of the programs that it starts: none is ignored.
