@@ -134,6 +134,8 @@ constexpr std::string_view kExitCodes[][2] = {
     {"7", "the controller cannot be reached, or timed out"},
     {"8", "the job can never be placed here"},
     {"125", "with `--wait`, `wait` and `exec`: muster itself failed, not the job"},
+    {"126", "`exec`: the command cannot be run"},
+    {"127", "`exec`: there is no such command"},
 };
 
 }  // namespace

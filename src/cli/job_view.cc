@@ -71,7 +71,8 @@ AttemptView attempt_of(const Json& attempt) {
             .last_step = attempt["last_step"].integer(-1),
             .resumed_step = attempt["resumed_step"].integer(-1),
             .lost_ms = attempt["lost_ms"].integer(),
-            .exit_code = maybe(attempt["exit_code"])};
+            .exit_code = maybe(attempt["exit_code"]),
+            .signal = maybe(attempt["signal"])};
 }
 
 bool is_fault(const std::string& cause) {
@@ -88,7 +89,7 @@ std::string hosts(const std::vector<std::string>& names) {
 const char* const kJobViewFields =
     "id,name,user,queue,state,cause,reason,code,gpus_per_node,message,held,priority,nodes,gpus,"
     "attempt,restarts,faults,lost_ms,steps_repeated,run_ms,wait_ms,attempts_total,submitted,since,"
-    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,ranks,attempts,array";
+    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,signal,ranks,attempts,array";
 
 /// Why an attempt ended that was not the job's last word, for people.
 std::string attempt_end_words(const AttemptView& attempt) {
@@ -105,6 +106,8 @@ std::string attempt_end_words(const AttemptView& attempt) {
     if (attempt.cause == "image") return node + " could not get its image" + why;
     if (attempt.cause == "user-error" && attempt.exit_code && *attempt.exit_code >= 0)
         return "exited with " + std::to_string(*attempt.exit_code) + " on " + node;
+    if (attempt.cause == "user-error" && attempt.signal && *attempt.signal > 0)
+        return "ended by signal " + std::to_string(*attempt.signal) + " on " + node;
     std::string words = attempt.cause.empty() ? "ended" : attempt.cause;
     if (attempt.exit_code && *attempt.exit_code >= 0)
         words += ", exit " + std::to_string(*attempt.exit_code);
@@ -146,6 +149,7 @@ JobView job_view(const Json& job) {
                  .checkpoint_path = job["checkpoint"]["path"].text(),
                  .checkpoint_at = moment_of(job["checkpoint"]["at"]),
                  .exit_code = maybe(job["exit_code"]),
+                 .signal = maybe(job["signal"]),
                  .ranks = {},
                  .attempts = {}};
     for (Json name = job["node_names"].first(); name.exists(); name = name.next())
@@ -435,13 +439,7 @@ int job_exit_code(const JobView& job) {
         if (rank.signal && *rank.signal > 0) return static_cast<int>(128 + *rank.signal);
         if (rank.exit_code && *rank.exit_code > 0) return static_cast<int>(*rank.exit_code);
     }
-    // What is left of the end is its message: "killed by signal 9".
-    const std::size_t at = job.message.find("signal ");
-    if (at != std::string::npos) {
-        const int number = std::atoi(job.message.c_str() + at + 7);
-        if (number > 0 && number < 65) return 128 + number;
-    }
-    return 1;
+    return job.signal && *job.signal > 0 ? static_cast<int>(128 + *job.signal) : 1;
 }
 
 }  // namespace muster::cli

@@ -33,7 +33,7 @@ struct AttemptView {
     Time queued, started, running, ended;
     std::string cause, node, message;
     std::int64_t rank = 0, last_step = -1, resumed_step = -1, lost_ms = 0;
-    std::optional<std::int64_t> exit_code;
+    std::optional<std::int64_t> exit_code, signal;
 };
 
 struct JobView {
@@ -48,7 +48,7 @@ struct JobView {
     std::int64_t checkpoint_step = -1;
     std::string checkpoint_path;
     Time checkpoint_at;
-    std::optional<std::int64_t> exit_code;
+    std::optional<std::int64_t> exit_code, signal;
     std::vector<RankView> ranks;
     std::vector<AttemptView> attempts;
 };

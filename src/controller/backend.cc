@@ -28,10 +28,10 @@ public:
             then(std::move(blocked));
         });
     }
-    void feasible(const model::JobSpec& spec,
+    void feasible(const model::JobSpec& spec, QueueId queue,
                   std::function<void(Result<scheduler::Blocked>)> then) override {
         p_.planner->feasible(
-            core::shape_of(spec, QueueId{1}),
+            core::shape_of(spec, queue),
             [then = std::move(then)](scheduler::Blocked blocked) { then(std::move(blocked)); });
     }
     ports::History& history() override { return *p_.history; }

@@ -44,7 +44,7 @@ public:
     virtual void submit(core::Event event, std::function<void(Result<Answered>)> then) = 0;
 
     virtual void why(JobId job, std::function<void(Result<scheduler::Blocked>)> then) = 0;
-    virtual void feasible(const model::JobSpec& spec,
+    virtual void feasible(const model::JobSpec& spec, QueueId queue,
                           std::function<void(Result<scheduler::Blocked>)> then) = 0;
 
     virtual ports::History& history() = 0;

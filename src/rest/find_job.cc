@@ -66,4 +66,13 @@ void find_job(const CallPtr& call, ViewPtr view, std::function<void(Result<Found
     });
 }
 
+void with_job(const CallPtr& call, std::function<void(const ViewPtr&, FoundJob)> then) {
+    with_view(call, [then = std::move(then)](const CallPtr& ready, const ViewPtr& view) {
+        find_job(ready, view, [ready, view, then](Result<FoundJob> found) {
+            if (!found) return ready->fail(std::move(found).error());
+            then(view, *std::move(found));
+        });
+    });
+}
+
 }  // namespace muster::rest

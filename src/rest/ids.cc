@@ -1,6 +1,7 @@
 #include "rest/ids.h"
 
 #include "base/error_codes.h"
+#include "base/text.h"
 #include "base/units.h"
 
 namespace muster::rest {
@@ -23,6 +24,22 @@ std::string user_name(const core::View& view, std::uint32_t user) {
 std::string queue_name(const core::View& view, std::uint32_t queue) {
     const core::Queue* record = view.queues.find(queue);
     return record != nullptr ? record->name : std::string();
+}
+
+Result<QueueId> queue_of(const core::View& view, const std::string& name) {
+    QueueId found;
+    std::vector<std::string> names;
+    view.queues.for_each([&](std::uint64_t id, const core::Queue& queue) {
+        if (queue.name == (name.empty() ? "default" : name)) found = {id};
+        names.push_back(queue.name);
+    });
+    if (found) return found;
+    const std::string near = nearest(name, names);
+    return Error{.code = Code::Invalid,
+                 .message = "queue " + name + ": there is no such queue",
+                 .cause = "queues are " + join(names, ", "),
+                 .fix = near.empty() ? "use one of them" : "did you mean " + near + "?",
+                 .number = errors::kQueueUnknown};
 }
 
 std::string node_name(const core::View& view, NodeId node) {

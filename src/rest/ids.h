@@ -16,6 +16,9 @@ std::string user_name(const core::View& view, std::uint32_t user);
 std::string queue_name(const core::View& view, std::uint32_t queue);
 std::string node_name(const core::View& view, NodeId node);
 
+/// "": the default one. An unknown one is refused as the core would.
+Result<QueueId> queue_of(const core::View& view, const std::string& name);
+
 /// What "12" or "12_3" of a path means.
 struct JobPath {
     JobId job;                  // Of the record itself, or of the array.

@@ -17,9 +17,10 @@ constexpr std::string_view kNames[] = {
     "since",    "eligible",      "started",    "ended",          "expected_start",
     "deadline", "time_limit_ms", "wait_ms",    "run_ms",         "lost_ms",
     "attempt",  "restarts",      "faults",     "steps_repeated", "node_names",
-    "progress", "checkpoint",    "exit_code",  "message",        "peak_memory_bytes",
-    "array",    "depends",       "avoid",      "master",         "archived",
-    "spec",     "allocation",    "ranks",      "attempts_total", "attempts"};
+    "progress", "checkpoint",    "exit_code",  "signal",         "message",
+    "peak_memory_bytes",         "array",      "depends",        "avoid",
+    "master",   "archived",      "spec",       "allocation",     "ranks",
+    "attempts_total",            "attempts"};
 constexpr std::size_t kCount = std::size(kNames);
 static_assert(kCount == static_cast<std::size_t>(JobField::Attempts) + 1);
 constexpr std::size_t kUsual = static_cast<std::size_t>(JobField::Spec);

@@ -50,6 +50,7 @@ enum class JobField : std::uint8_t {
     Progress,
     Checkpoint,
     ExitCode,
+    Signal,
     Message,
     PeakMemory,
     Array,

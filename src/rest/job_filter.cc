@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "rest/body.h"
 #include "rest/ids.h"
 
 namespace muster::rest {
@@ -19,10 +21,14 @@ constexpr std::uint32_t bit(JobState state) {
     return std::uint32_t{1} << static_cast<unsigned>(state);
 }
 
-Result<std::uint32_t> parse_states(const std::vector<std::string>& words) {
+Status parse_states(const std::vector<std::string>& words, JobFilter& filter) {
     std::uint32_t states = 0;
     for (const std::string& word : words) {
         const std::string name = lower(word);
+        if (name == "held") {
+            filter.held = true;
+            continue;
+        }
         std::uint32_t add = 0;
         for (const JobState state : kStates) {
             const bool live = !model::ended(state);
@@ -34,13 +40,14 @@ Result<std::uint32_t> parse_states(const std::vector<std::string>& words) {
         }
         if (add == 0) {
             return bad_parameter("state", word,
-                                 "pending, starting, running, stopping, fencing, succeeded, "
-                                 "failed, cancelled, or active, live, ended, all")
+                                 "pending, held, starting, running, stopping, fencing, "
+                                 "succeeded, failed, cancelled, or active, live, ended, all")
                 .error;
         }
         states |= add;
     }
-    return states;
+    filter.states = states;
+    return Ok{};
 }
 
 constexpr std::uint32_t kEnded =
@@ -48,6 +55,33 @@ constexpr std::uint32_t kEnded =
 
 bool one_of(const std::vector<std::string>& wanted, std::string_view have) {
     return wanted.empty() || std::ranges::find(wanted, have) != wanted.end();
+}
+
+std::string_view unquoted(std::string_view json) {
+    return json.size() < 2 || json.front() != '"' ? json : json.substr(1, json.size() - 2);
+}
+std::string quoted(std::string_view text) {
+    JsonWriter json;
+    json.value(text);
+    return std::move(json).text();
+}
+
+/// Of a history record, as the job was rendered when it ended.
+bool ran_on(std::string_view record, std::string_view node) {
+    // Names of nodes are letters that stand for themselves; a string ends where its quotes do.
+    return member_of(record, "node_names").find(quoted(node)) != std::string_view::npos;
+}
+bool has_labels(std::string_view record,
+                const std::vector<std::pair<std::string, std::string>>& wanted) {
+    const std::string_view labels = member_of(record, "labels");
+    return std::ranges::all_of(wanted, [&](const auto& label) {
+        const std::string name = quoted(label.first), value = quoted(label.second);
+        bool found = false;
+        for_each_member(labels, [&](std::string_view have, std::string_view is) {
+            found = found || (have == unquoted(name) && (label.second == "*" || is == value));
+        });
+        return found;
+    });
 }
 
 }  // namespace
@@ -76,15 +110,14 @@ Result<JobFilter> parse_job_filter(const Call& call) {
     const auto states = list_parameter(call, "state");
     filter.states = 0x1f;  // Live ones.
     if (!states.empty()) {
-        MUSTER_LET(parsed, parse_states(states));
-        filter.states = parsed;
+        MUSTER_TRY(parse_states(states, filter));
     } else {
         // A job that has just ended is shown until history has it.
         filter.states |= kEnded;
     }
     filter.ended = call.query_flag("all") || (!states.empty() && (filter.states & kEnded) != 0);
     if (call.query_flag("all") && states.empty()) filter.states = 0xff;
-    filter.live = (filter.states & ~kEnded) != 0;
+    filter.live = filter.held || (filter.states & ~kEnded) != 0;
     filter.users = list_parameter(call, "user");
     for (std::string& user : filter.users) {
         if (user == "me") user = call.who.caller.user;
@@ -136,7 +169,8 @@ JobMatcher::JobMatcher(const JobFilter& filter, const core::View& view, JobFacts
 }
 
 bool JobMatcher::matches(const core::Job& job) const {
-    if (none_ || !filter_.accepts_state(job.state)) return false;
+    const bool held = filter_.held && job.held && job.state == JobState::Pending;
+    if (none_ || !(held || filter_.accepts_state(job.state))) return false;
     if (!users_.empty() && !users_.contains(job.user)) return false;
     if (!queues_.empty() && !queues_.contains(job.queue)) return false;
     if (filter_.array != 0 && job.array_job != filter_.array) return false;
@@ -150,12 +184,15 @@ bool JobMatcher::matches(const core::Job& job) const {
         if (spec == nullptr || !spec->name || !glob(filter_.name, *spec->name)) return false;
     }
     if (node_) {
+        // Where it runs; of an ended one, where it ran last.
         const core::JobExtra& extra = core::extra_of(job);
-        if (!extra.allocation ||
-            std::ranges::none_of(extra.allocation->slots,
-                                 [&](const core::Placed& slot) { return slot.node == node_; })) {
-            return false;
-        }
+        const bool here =
+            extra.allocation
+                ? std::ranges::find(extra.allocation->slots, node_, &core::Placed::node) !=
+                      extra.allocation->slots.end()
+                : model::ended(job.state) &&
+                      std::ranges::find(extra.last_nodes, node_) != extra.last_nodes.end();
+        if (!here) return false;
     }
     if (filter_.labels.empty()) return true;
     const auto facts = facts_.get(view_, job.spec);
@@ -186,7 +223,8 @@ bool matches(const JobFilter& filter, const ports::EndedJob& job) {
             return false;
         }
     }
-    return filter.labels.empty() && filter.node.empty();
+    return (filter.node.empty() || ran_on(job.json, filter.node)) &&
+           (filter.labels.empty() || has_labels(job.json, filter.labels));
 }
 
 }  // namespace muster::rest

@@ -15,6 +15,7 @@ namespace muster::rest {
 
 struct JobFilter {
     std::uint32_t states = 0xff;             // Bit i: JobState i.
+    bool held = false;                       // Pending ones that are held, too.
     bool ended = false;                      // Asks the history too.
     bool live = true;                        // Some state that is not an end is wanted.
     std::vector<std::string> users, queues;  // Empty: any.

@@ -11,6 +11,12 @@
 namespace muster::rest {
 namespace {
 
+/// Of its last attempt, unless one is under way.
+int ending_signal(const core::Job& job) {
+    const std::vector<core::Attempt>& attempts = core::extra_of(job).attempts;
+    return attempts.empty() || model::active(job.state) ? 0 : attempts.back().signal;
+}
+
 void write_count(JsonWriter& json, std::int64_t count, std::int64_t none) {
     if (count == none)
         json.null();
@@ -204,6 +210,7 @@ void JobRenderer::value_of_extra(JsonWriter& json, const core::Job& job, JobFiel
         case JobField::Progress: return progress(json, job);
         case JobField::Checkpoint: return checkpoint(json, job);
         case JobField::ExitCode: return write_count(json, extra.exit_code, -1);
+        case JobField::Signal: return write_count(json, ending_signal(job), 0);
         case JobField::Message: return write_text(json, extra.message);
         case JobField::PeakMemory: return write_count(json, extra.peak_memory.value, 0);
         case JobField::Array: return array(json, job);

@@ -41,6 +41,14 @@ std::string_view health_of(const core::View& view, NodeId node) {
     return "unknown";
 }
 
+void write_signal(JsonWriter& json, int signal) {
+    json.key("signal");
+    if (signal == 0)
+        json.null();
+    else
+        json.value(signal);
+}
+
 void write_task(JsonWriter& json, const protocol::TaskStatus& task) {
     json.field("state", protocol::to_text(task.state));
     if (task.state == protocol::TaskState::Pulling) {
@@ -53,11 +61,7 @@ void write_task(JsonWriter& json, const protocol::TaskStatus& task) {
     if (task.state != protocol::TaskState::Ended) return;
     write_cause(json, task.end.cause);
     write_known(json, "exit_code", task.end.exit_code);
-    json.key("signal");
-    if (task.end.signal == 0)
-        json.null();
-    else
-        json.value(task.end.signal);
+    write_signal(json, task.end.signal);
     json.key("message");
     write_text(json, task.end.message);
 }
@@ -151,6 +155,7 @@ void write_attempts(JsonWriter& json, const core::Job& job) {
         write_time(json, "ended", attempt.ended);
         write_cause(json, attempt.cause);
         write_known(json, "exit_code", attempt.exit_code);
+        write_signal(json, attempt.signal);
         json.field("rank", attempt.rank).field("node", attempt.node).key("message");
         write_text(json, attempt.message);
         write_known(json, "last_step", attempt.last_step);

@@ -93,6 +93,15 @@ void refuse_ended(const CallPtr& call, Error error) {
              });
 }
 
+void submit(const CallPtr& call, core::Event event) {
+    call->api->backend.submit(std::move(event), [call](Result<Backend::Answered> done) {
+        if (!done) return refuse_ended(call, std::move(done).error());
+        call->api->backend.when_published(done->revision, [call, answered = *done] {
+            answer_acted(call, call->args[0], answered);
+        });
+    });
+}
+
 void act(const CallPtr& call, core::JobAction action) {
     Body body(call->request, BodyNeed::Optional);
     const auto reason = body.text("reason", 500);
@@ -107,18 +116,7 @@ void act(const CallPtr& call, core::JobAction action) {
                          .action = action,
                          .reason = reason.value_or(""),
                          .if_revision = std::get<std::uint64_t>(revision)};
-    if (event.element >= 0) {
-        const ViewPtr view = call->api->backend.view();
-        if (!view->jobs.contains(event.job.value)) {
-            return refuse_ended(call, no_such_job(call->args[0]));
-        }
-    }
-    call->api->backend.submit(std::move(event), [call](Result<Backend::Answered> done) {
-        if (!done) return refuse_ended(call, std::move(done).error());
-        call->api->backend.when_published(done->revision, [call, answered = *done] {
-            answer_acted(call, call->args[0], answered);
-        });
-    });
+    submit(call, std::move(event));
 }
 
 }  // namespace
@@ -126,12 +124,9 @@ void act(const CallPtr& call, core::JobAction action) {
 void get_job(const CallPtr& call) {
     auto fields = parse_job_fields(call->query("fields"), all_job_fields());
     if (!fields) return call->fail(fields.error());
-    with_view(call, [fields = *std::move(fields)](const CallPtr& ready, const ViewPtr& view) {
-        find_job(ready, view, [ready, view, fields](Result<FoundJob> found) {
-            if (!found) return ready->fail(found.error());
-            if (found->live != nullptr) return write_job(ready, *view, *found, fields);
-            write_ended(ready, *found->ended, fields, ready->query("fields").empty());
-        });
+    with_job(call, [call, fields = *std::move(fields)](const ViewPtr& view, const FoundJob& found) {
+        if (found.live != nullptr) return write_job(call, *view, found, fields);
+        write_ended(call, *found.ended, fields, call->query("fields").empty());
     });
 }
 
@@ -148,22 +143,17 @@ void update_job(const CallPtr& call) {
     if (const auto* problem = std::get_if<Problem>(&revision)) return call->fail(*problem);
     const auto path = parse_job_path(call->args[0]);
     if (!path) return call->fail(path.error());
-    JobId job = path->job;
-    if (path->element >= 0) {
-        const auto element = core::find_job(*call->api->backend.view(), call->args[0]);
-        if (!element) return refuse_ended(call, no_such_job(call->args[0]));
-        job = *element;
-    }
     core::UpdateJob event{.caller = call->who.caller,
-                          .job = job,
+                          .job = path->job,
                           .priority = priority.value_or(-1),
                           .queue = queue.value_or(""),
                           .if_revision = std::get<std::uint64_t>(revision)};
-    call->api->backend.submit(std::move(event), [call](Result<Backend::Answered> done) {
-        if (!done) return refuse_ended(call, std::move(done).error());
-        call->api->backend.when_published(done->revision, [call, answered = *done] {
-            answer_acted(call, call->args[0], answered);
-        });
+    if (path->element < 0) return submit(call, std::move(event));
+    with_view(call, [event = std::move(event)](const CallPtr& ready, const ViewPtr& view) mutable {
+        const auto element = core::find_job(*view, ready->args[0]);
+        if (!element) return refuse_ended(ready, no_such_job(ready->args[0]));
+        event.job = *element;
+        submit(ready, std::move(event));
     });
 }
 
@@ -180,46 +170,49 @@ void requeue_job(const CallPtr& call) {
     act(call, core::JobAction::Requeue);
 }
 
+namespace {
+
+void write_why(const CallPtr& call, const core::View& now, const FoundJob& found,
+               const scheduler::Blocked* why) {
+    const core::Job& job = *found.live;
+    const auto spec = core::spec_of(now, job.spec);
+    JsonWriter json;
+    json.begin_object().field("id", call->args[0]).field("name", spec->name);
+    json.field("state", model::to_text(job.state)).field("queue", queue_name(now, job.queue));
+    json.field("priority", static_cast<unsigned>(job.priority));
+    json.field("wants", wants_text(*spec));
+    const bool waits = job.state == model::JobState::Pending;
+    json.field("waiting_ms", waits ? std::max<std::int64_t>(0, (call->now - job.since).ms) : 0);
+    json.key("reason");
+    if (why != nullptr)
+        write_reason(json, now, &job, now.shapes.find(job.shape.value), *why);
+    else
+        write_active_reason(json, now, job);
+    json.end_object();
+    call->json(std::move(json).text());
+}
+
+}  // namespace
+
 void why_job(const CallPtr& call) {
-    const ViewPtr view = call->api->backend.view();
-    const auto answer = [call](const core::View& now, const FoundJob& found,
-                               const scheduler::Blocked* why) {
-        const core::Job& job = *found.live;
-        const auto spec = core::spec_of(now, job.spec);
-        JsonWriter json;
-        json.begin_object().field("id", call->args[0]).field("name", spec->name);
-        json.field("state", model::to_text(job.state)).field("queue", queue_name(now, job.queue));
-        json.field("priority", static_cast<unsigned>(job.priority));
-        json.field("wants", wants_text(*spec));
-        const bool waits = job.state == model::JobState::Pending;
-        json.field("waiting_ms", waits ? std::max<std::int64_t>(0, (call->now - job.since).ms) : 0);
-        json.key("reason");
-        if (why != nullptr)
-            write_reason(json, now, &job, now.shapes.find(job.shape.value), *why);
-        else
-            write_active_reason(json, now, job);
-        json.end_object();
-        call->json(std::move(json).text());
-    };
-    find_job(call, view, [call, view, answer](Result<FoundJob> found) {
-        if (!found) return call->fail(found.error());
-        if (found->live == nullptr) {
+    with_job(call, [call](const ViewPtr& view, FoundJob found) {
+        if (found.live == nullptr) {
             return call->fail(numbered(
-                errors::kJobEnded, "job " + call->args[0] + " has ended: " + found->ended->state));
+                errors::kJobEnded, "job " + call->args[0] + " has ended: " + found.ended->state));
         }
-        const core::Job& job = *found->live;
-        if (job.state != model::JobState::Pending) return answer(*view, *found, nullptr);
+        const core::Job& job = *found.live;
+        if (job.state != model::JobState::Pending) return write_why(call, *view, found, nullptr);
         const scheduler::Blocked known = core::wait_of(*view, job, call->now);
         using Reason = scheduler::Blocked::Reason;
         // What the job's own record says needs no plan.
         if (known.reason == Reason::Held || known.reason == Reason::Dependency ||
             known.reason == Reason::NotEligible || known.reason == Reason::Parallel) {
-            return answer(*view, *found, &known);
+            return write_why(call, *view, found, &known);
         }
-        call->api->backend.why(
-            job.id, [view, found = *found, known, answer](Result<scheduler::Blocked> why) {
-                answer(*view, found, why ? &*why : &known);
-            });
+        call->api->backend.why(job.id, [call, view, found = std::move(found),
+                                        known](Result<scheduler::Blocked> why) {
+            write_why(call, *view, found, why ? &*why : &known);
+        });
     });
 }
 

@@ -52,9 +52,14 @@ Result<ListAsk> parse_ask(const Call& call) {
     return ask;
 }
 
-/// Ended jobs below `before`, newest first, enough for the page.
-Result<std::vector<ports::EndedJob>> from_history(Api& api, const ListAsk& ask) {
-    std::vector<ports::EndedJob> out;
+struct Past {
+    std::vector<ports::EndedJob> jobs;  // Newest first.
+    std::uint64_t looked_to = 0;  // Not below this id: so few match that a page costs too much.
+};
+/// Ended jobs below `before`, enough for the page.
+Result<Past> from_history(Api& api, const ListAsk& ask) {
+    Past past;
+    std::vector<ports::EndedJob>& out = past.jobs;
     const JobFilter& filter = ask.filter;
     ports::HistoryFilter query{.since_ms = filter.since.ms,
                                .array_job = static_cast<std::int64_t>(filter.array),
@@ -63,7 +68,11 @@ Result<std::vector<ports::EndedJob>> from_history(Api& api, const ListAsk& ask) 
     if (filter.users.size() == 1) query.user = filter.users.front();
     if (filter.queues.size() == 1) query.queue = filter.queues.front();
     if (filter.name.find('*') == std::string::npos) query.name = filter.name;
-    for (int page = 0; page < kHistoryPagesMax && out.size() <= ask.limit; ++page) {
+    for (int page = 0; out.size() <= ask.limit; ++page) {
+        if (page == kHistoryPagesMax) {
+            past.looked_to = query.before;
+            break;
+        }
         MUSTER_LET(found, api.backend.history().list(query));
         const bool last = found.size() < query.limit;
         if (!found.empty()) query.before = found.back().job.value;
@@ -73,7 +82,7 @@ Result<std::vector<ports::EndedJob>> from_history(Api& api, const ListAsk& ask) 
         if (last) break;
         query.limit = kHistoryPage;
     }
-    return out;
+    return past;
 }
 
 /// The fields of a history record, as it was rendered when the job ended.
@@ -115,19 +124,21 @@ public:
           renderer_(view, &call.api->facts, call.now,
                     {.user = call.who.caller.user, .sees_all = call.who.caller.admin}) {}
 
-    std::string write(std::vector<ports::EndedJob> ended) {
+    std::string write(Past history) {
         begin();
+        const std::vector<ports::EndedJob>& ended = history.jobs;
         const JobMatcher matcher(ask_.filter, view_, call_.api->facts);
         auto past = ended.begin();
         const std::uint64_t from = ask_.before == 0 ? kJobIdMax : ask_.before - 1;
         view_.jobs.visit_back_from(from, [&](std::uint64_t id, const core::Job& job) {
             while (past != ended.end() && past->job.value > id && !full()) put(*past++);
             if (past != ended.end() && past->job.value == id) ++past;  // The view's is newer.
-            if (full()) return false;
+            if (full() || id < history.looked_to) return false;
             if (matcher.matches(job)) put(job);
             return true;
         });
         while (past != ended.end() && !full()) put(*past++);
+        if (!full() && history.looked_to != 0) more_ = true, last_ = history.looked_to;
         return end();
     }
     std::uint64_t next() const { return more_ ? last_ : 0; }
@@ -198,7 +209,7 @@ std::string next_link(const Call& call, std::uint64_t cursor) {
 }
 
 void answer_list(const CallPtr& call, const core::View& view, const ListAsk& ask) {
-    std::vector<ports::EndedJob> ended;
+    Past ended;
     if (ask.filter.ended) {
         auto found = from_history(*call->api, ask);
         if (!found) return call->fail(found.error());

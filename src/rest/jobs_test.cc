@@ -192,6 +192,83 @@ TEST_F(Jobs, waiting_ends_with_the_job_or_the_time) {
     EXPECT_EQ(get("/v1/jobs/99/wait").status, 404);
 }
 
+TEST_F(Jobs, that_no_node_could_start_say_where_and_why_F38) {
+    run("gpus: h100:8\nrun: x");
+    for (int i = 0; i < 3; ++i) {
+        backend.with_world([](core::World& world) {
+            world.plan();
+            protocol::TaskStatus end = world.ended(JobId{1}, 0, model::Cause::Launch);
+            end.end.message = "write /var/lib/muster/agent/tasks/1: No space left on device";
+            world.report(end);
+            if (world.extra(JobId{1}).attempts_total < 3) world.pass(10'000, {"n1", "n2"});
+        });
+    }
+    const Got why = get("/v1/jobs/1/why");
+    EXPECT_EQ(why.at("reason.code"), "not-eligible") << why.body;
+    const std::string text = why.at("reason.text");
+    EXPECT_TRUE(text.ends_with("could not start it: write /var/lib/muster/agent/tasks/1: No space "
+                               "left on device; 3 attempts in a row ended so"))
+        << text;
+    EXPECT_NE(text.find(": n"), std::string::npos) << text;
+    EXPECT_EQ(get("/v1/jobs/1").at("reason"), text) << "the same in lists";
+}
+
+TEST_F(Jobs, that_a_signal_ended_say_which) {
+    run("run: x");
+    start(1);
+    EXPECT_EQ(get("/v1/jobs/1").at("signal"), "null");
+    backend.with_world([](core::World& world) {
+        protocol::TaskStatus end = world.ended(JobId{1}, 0, model::Cause::UserError);
+        end.end.signal = 11;
+        world.report(end);
+    });
+    const Got job = get("/v1/jobs/1");
+    EXPECT_EQ(job.at("signal"), "11");
+    EXPECT_NE(job.at("attempts").find(R"("signal":11)"), std::string::npos) << job.body;
+}
+
+TEST_F(Jobs, reads_wait_for_what_their_caller_wrote) {
+    EXPECT_EQ(get("/v1/jobs").status, 200);  // The hub and the caches know the older view.
+    backend.hold_back(true);
+    const std::string path = "/v1/jobs/" + run("array: 0..1\nhold: true\nrun: x");
+    struct Row {
+        const char* what;
+        Ask ask;
+        int status;
+    };
+    const net::Header upgrade{"upgrade", "muster-tty"};
+    const net::Header any{"if-match", "*"};
+    const Row rows[] = {
+        {"job", {.target = path}, 200},
+        {"why", {.target = path + "/why"}, 200},
+        {"wait", {.target = path + "/wait?timeout=0"}, 200},
+        {"logs", {.target = path + "/logs"}, 200},
+        {"attach", {.method = "POST", .target = path + "/attach", .headers = {upgrade}}, 409},
+        {"element", {.target = path + "_1"}, 200},
+        {"change of an element",
+         {.method = "PATCH",
+          .target = path + "_1",
+          .body = R"({"priority": 70})",
+          .headers = {any}},
+         404},
+    };
+    std::vector<std::shared_ptr<Heard>> heard;
+    for (const Row& row : rows) heard.push_back(open(row.ask));
+    backend.hold_back(false);
+    for (std::size_t i = 0; i < heard.size(); ++i) {
+        EXPECT_TRUE(heard[i]->wait([&] { return heard[i]->answered; })) << rows[i].what;
+        EXPECT_EQ(heard[i]->response.status, rows[i].status)
+            << rows[i].what << heard[i]->response.body;
+    }
+    // An element's own order goes to the core, which knows more than any view.
+    backend.hold_back(true);
+    const std::string next = "/v1/jobs/" + run("array: 0..1\nhold: true\nrun: x");
+    const auto cancel = open({.method = "POST", .target = next + "_1/cancel"});
+    backend.hold_back(false);
+    EXPECT_TRUE(cancel->wait([&] { return cancel->answered; }));
+    EXPECT_EQ(cancel->response.status, 200) << cancel->response.body;
+}
+
 TEST_F(Jobs, elements_of_arrays_have_names_before_they_start) {
     run("array: 0..3\nparallel: 1\nrun: x");
     plan();

@@ -16,7 +16,7 @@ protected:
         run("name: eval\nlabels: {team: cv}\nrun: x", 1001);      // 2: runs.
         run("name: eval-2\ngpus: 8\nrun: x");                     // 3: waits.
         run("name: held\nhold: true\nrun: x", 1001);              // 4
-        run("name: done\nrun: x");                                // 5: succeeds.
+        run("name: done\nlabels: {kind: batch}\nrun: x");          // 5: succeeds.
         run("name: bad\nrun: x", 1001);                           // 6: fails.
         backend.with_world([](core::World& world) {
             world.plan();
@@ -65,6 +65,8 @@ TEST_F(List, filters) {
         {"&label=team=nlp&label=other", ""},
         {"&node=n1&label=team=nlp", "1"},
         {"&node=n9", ""},
+        {"&state=held", "4"},
+        {"&state=held,succeeded", "5 4"},
         {"&id=2,3,9", "3 2"},
         {"&all=1", "6 5 4 3 2 1"},
     };
@@ -81,6 +83,12 @@ TEST_F(List, filters) {
         {"&all=1&id=6,1", "6 1"},
         {"&state=ended&since=1h", "6 5"},
         {"&state=ended&since=2040-01-01", ""},
+        {"&all=1&label=kind=batch", "5"},
+        {"&all=1&label=kind", "5"},
+        {"&all=1&label=kind=bat", ""},
+        {"&state=ended&node=n2", "6 5"},
+        {"&state=ended&node=n1", ""},
+        {"&state=ended&node=n", ""},
     };
     for (const Row& row : after) EXPECT_EQ(ids(row.query), row.want) << row.query;
 }

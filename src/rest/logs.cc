@@ -108,10 +108,8 @@ void job_logs(const CallPtr& call) {
     auto parsed = parse_ask(*call);
     if (auto* problem = std::get_if<Problem>(&parsed)) return call->fail(std::move(*problem));
     const LogAsk ask = std::get<LogAsk>(std::move(parsed));
-    const ViewPtr view = call->api->backend.view();
-    find_job(call, view, [call, ask, view](Result<FoundJob> found) {
-        if (!found) return call->fail(found.error());
-        start(call, ask, view, *std::move(found));
+    with_job(call, [call, ask](const ViewPtr& view, FoundJob found) {
+        start(call, ask, view, std::move(found));
     });
 }
 

@@ -1,5 +1,7 @@
 #include "rest/reason.h"
 
+#include <algorithm>
+
 #include "base/error_codes.h"
 #include "base/units.h"
 #include "rest/ids.h"
@@ -84,6 +86,27 @@ std::string dependency_list(const core::JobExtra& extra) {
         if (out.size() > 60) return out + ", ...";
         out += (out.empty() ? "" : ", ") + std::to_string(dependency.job.value);
     }
+    return out;
+}
+
+/// What a job that is backed off from failed for, and where; "" if nothing of it has ended.
+std::string failure_text(const core::JobExtra& extra) {
+    if (extra.attempts.empty()) return {};
+    const core::Attempt& last = extra.attempts.back();
+    const auto never_ran = [&](const core::Attempt& attempt) {
+        return attempt.cause == last.cause && attempt.running.ms == 0;
+    };
+    const auto row = std::find_if_not(extra.attempts.rbegin(), extra.attempts.rend(), never_ran) -
+                     extra.attempts.rbegin();
+    const std::string node = last.node.empty() ? "a node" : last.node;
+    std::string out = ": its last attempt ended (" + std::string(model::to_text(last.cause)) + ")";
+    if (last.cause == model::Cause::Launch) {
+        out = ": " + node + " could not start it";
+    } else if (last.cause == model::Cause::Image) {
+        out = ": " + node + " could not get its image";
+    }
+    if (!last.message.empty()) out += ": " + last.message;
+    if (row > 1) out += "; " + std::to_string(row) + " attempts in a row ended so";
     return out;
 }
 
@@ -222,7 +245,7 @@ std::string reason_line(const core::View& view, const core::Job& job, Time now) 
                 return (extra.waiting_for.size() == 1 ? "waits for job " : "waits for jobs ") +
                        dependency_list(extra);
             if (why.reason == Reason::NotEligible && job.eligible < kNever) {
-                return "not before " + format_time(job.eligible);
+                return "not before " + format_time(job.eligible) + failure_text(extra);
             }
             return text_of(why);
         }

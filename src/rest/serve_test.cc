@@ -25,7 +25,7 @@ const Refused kRefused[] = {
     {"outside", "GET", "/", "", 404, "E1104", "no route GET /"},
     {"method", "PUT", "/v1/jobs", "", 405, "E1105", "does not take PUT"},
     {"parameter", "GET", "/v1/jobs?stat=running", "", 400, "E1102", "did you mean state?"},
-    {"state", "GET", "/v1/jobs?state=runing", "", 400, "E1102", "pending, starting, running"},
+    {"state", "GET", "/v1/jobs?state=runing", "", 400, "E1102", "pending, held, starting, running"},
     {"field", "GET", "/v1/jobs?fields=id,nmae", "", 400, "E1102", "did you mean name?"},
     {"node_field", "GET", "/v1/nodes?fields=nam", "", 400, "E1102", "did you mean name?"},
     {"limit", "GET", "/v1/jobs?limit=0", "", 400, "E1102", "from 1 to 100000"},

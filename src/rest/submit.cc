@@ -36,15 +36,13 @@ model::JobState state_named(std::string_view text) {
     return JobState::Failed;
 }
 
-/// How dependencies that are no longer live ended. Asks the history, so not on
-/// an I/O thread.
+/// How dependencies ended that are not `live` any more. Asks the history, so not on an I/O thread.
 Result<std::vector<std::pair<JobId, model::JobState>>> ended_dependencies(
-    Api& api, const model::JobSpec& spec) {
+    ports::History& history, const model::JobSpec& spec, const core::View* live) {
     std::vector<std::pair<JobId, model::JobState>> out;
-    const ViewPtr view = api.backend.view();
     for (const model::Dependency& dependency : spec.depends) {
-        if (view->jobs.contains(dependency.job.value)) continue;
-        MUSTER_LET(found, api.backend.history().find(dependency.job));
+        if (live != nullptr && live->jobs.contains(dependency.job.value)) continue;
+        MUSTER_LET(found, history.find(dependency.job));
         if (found) out.emplace_back(dependency.job, state_named(found->state));
     }
     return out;
@@ -52,7 +50,9 @@ Result<std::vector<std::pair<JobId, model::JobState>>> ended_dependencies(
 
 void dry_run(const CallPtr& call, model::JobSpec spec) {
     auto kept = std::make_shared<const model::JobSpec>(std::move(spec));
-    call->api->backend.feasible(*kept, [call, kept](Result<scheduler::Blocked> feasible) {
+    const auto queue = queue_of(*call->api->backend.view(), kept->queue);
+    if (!queue) return call->fail(queue.error());
+    const auto answer = [call, kept, queue = *queue](Result<scheduler::Blocked> feasible) {
         if (!feasible) return call->fail(feasible.error());
         using Reason = scheduler::Blocked::Reason;
         const bool never =
@@ -60,14 +60,15 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
         JsonWriter json;
         json.begin_object().field("valid", true).field("could_run", !never);
         json.field("starts_now", feasible->reason == Reason::NotEvaluated).key("why");
-        const scheduler::Shape shape = core::shape_of(*kept, QueueId{1});
+        const scheduler::Shape shape = core::shape_of(*kept, queue);
         write_reason(json, *call->api->backend.view(), nullptr, &shape, *feasible);
         json.key("spec");
         spec::write_json(json, *kept);
         json.field("yaml", spec::to_yaml(*kept)).key("warnings").begin_array().end_array();
         json.end_object();
         call->json(std::move(json).text());
-    });
+    };
+    call->api->backend.feasible(*kept, *queue, answer);
 }
 
 void answer_submitted(const CallPtr& call, const std::string& name,
@@ -93,6 +94,29 @@ void submit(const CallPtr& call, core::SubmitJob event) {
                                   if (!done) return call->fail(std::move(done).error());
                                   answer_submitted(call, name, *done);
                               });
+}
+
+/// With what is known of its dependencies. A job may be live in the view and gone to the history
+/// when the core looks: then all of them are looked up there once more. On the reads thread.
+void submit_dependent(const CallPtr& call, const std::shared_ptr<const core::SubmitJob>& event) {
+    ports::History& history = call->api->backend.history();
+    const ViewPtr view = call->api->backend.view();
+    auto ended = ended_dependencies(history, event->spec, view.get());
+    if (!ended) return call->fail(std::move(ended).error());
+    core::SubmitJob first = *event;
+    first.ended = *std::move(ended);
+    call->api->backend.submit(std::move(first), [call, event](Result<Backend::Answered> done) {
+        if (done) return answer_submitted(call, event->spec.name, *done);
+        if (done.error().number != errors::kDependencyUnknown)
+            return call->fail(std::move(done).error());
+        call->api->reads.post([call, event] {
+            auto all = ended_dependencies(call->api->backend.history(), event->spec, nullptr);
+            if (!all) return call->fail(std::move(all).error());
+            core::SubmitJob second = *event;
+            second.ended = *std::move(all);
+            submit(call, std::move(second));
+        });
+    });
 }
 
 }  // namespace
@@ -123,12 +147,10 @@ void submit_job(const CallPtr& call) {
                           .request_hash = hash.hash(),
                           .ended = {}};
     if (event.spec.depends.empty()) return submit(call, std::move(event));
-    call->api->reads.post([call, event = std::move(event)]() mutable {
-        auto ended = ended_dependencies(*call->api, event.spec);
-        if (!ended) return call->fail(std::move(ended).error());
-        event.ended = *std::move(ended);
-        submit(call, std::move(event));
-    });
+    call->api->reads.post(
+        [call, kept = std::make_shared<const core::SubmitJob>(std::move(event))] {
+            submit_dependent(call, kept);
+        });
 }
 
 }  // namespace muster::rest

@@ -79,7 +79,21 @@ TEST_F(Submit, a_dry_run_changes_nothing_and_tells_with_numbers) {
         never.at("why.text"),
         "can never start here: asks 16 devices a node; 0 of 1 node can give that, the most is "
         "8 (n1)");
+    EXPECT_EQ(submit("queue: prodd\nrun: true", {yaml}, "?dry_run=1").at("code"), "E1201");
     EXPECT_EQ(backend.view()->jobs.size(), 0u);
+}
+
+TEST_F(Submit, a_dry_run_looks_at_the_queue_of_the_job) {
+    backend.with_world([](core::World& world) {
+        world.hello("n1");
+        core::Settings settings = world.state.settings;
+        settings.queues.push_back("prod");
+        world.must(core::SettingsChanged{settings});
+    });
+    EXPECT_EQ(submit("queue: prod\nrun: true", {yaml}, "?dry_run=1").status, 200);
+    const core::Queue* asked = backend.view()->queues.find(backend.feasible_asked.value);
+    ASSERT_NE(asked, nullptr);
+    EXPECT_EQ(asked->name, "prod");
 }
 
 TEST_F(Submit, refusals_of_the_core_keep_their_numbers) {
@@ -110,6 +124,25 @@ TEST_F(Submit, may_depend_on_a_job_that_only_history_knows) {
     ASSERT_FALSE(backend.view()->jobs.contains(1));
     const Got got = submit("depends: afterok:" + first + "\nrun: true", {yaml});
     EXPECT_EQ(got.status, 201) << got.body;
+    EXPECT_EQ(get("/v1/jobs/" + got.at("id")).at("depends"), "[]") << "it is met already";
+}
+
+TEST_F(Submit, may_depend_on_a_job_that_goes_to_history_just_now) {
+    backend.with_world([](core::World& world) { world.hello("n1"); });
+    const std::string first = run("run: true");
+    backend.with_world([](core::World& world) {
+        world.plan();
+        world.run(JobId{1});
+        world.end(JobId{1}, 0, model::Cause::Success);
+    });
+    // The view still has the job, the core has it no more.
+    backend.hold_back(true);
+    backend.archive();
+    ASSERT_TRUE(backend.view()->jobs.contains(1));
+    const Got got = submit("depends: afterok:" + first + "\nrun: true", {yaml});
+    EXPECT_EQ(got.status, 201) << got.body;
+    EXPECT_EQ(submit("depends: afterok:77\nrun: true", {yaml}).at("code"), "E1202");
+    backend.hold_back(false);
     EXPECT_EQ(get("/v1/jobs/" + got.at("id")).at("depends"), "[]") << "it is met already";
 }
 

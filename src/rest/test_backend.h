@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/shape.h"
 #include "core/test_world.h"
 #include "net/http_client.h"
 #include "rest/api.h"
@@ -140,8 +141,16 @@ public:
         const std::lock_guard lock(mutex_);
         oldest_ = oldest;
     }
+    /// While it is set, what the loop does is not published; clearing it publishes. As when a
+    /// reader comes between a batch and its view.
+    void hold_back(bool on) {
+        const std::lock_guard lock(loop_);
+        held_back_ = on;
+        if (!on) publish();
+    }
     std::optional<Error> refuse_submits;  // Set before use from other threads.
     Health health_now;
+    QueueId feasible_asked;
     protocol::OpenTunnel tunnel_asked;
     std::vector<protocol::TunnelInput> tunnel_inputs;
     Chunk tunnel_out;
@@ -171,7 +180,7 @@ public:
             const std::lock_guard lock(loop_);
             done = world_.step(std::move(event));
             publish();
-            revision = this->view()->revision;
+            revision = this->view()->revision + (held_back_ ? 1 : 0);
         }
         if (!done) return then(std::move(done).error());
         then(Answered{done->answer, revision});
@@ -184,13 +193,10 @@ public:
         }
         then(blocked);
     }
-    void feasible(const model::JobSpec& spec,
+    void feasible(const model::JobSpec& spec, QueueId queue,
                   std::function<void(Result<scheduler::Blocked>)> then) override {
-        scheduler::Shape shape;
-        shape.queue = QueueId{1};
-        for (const model::Role& role : spec.roles) {
-            shape.groups.push_back({role.nodes, role.devices, role.cpus, role.memory, role.disk});
-        }
+        const scheduler::Shape shape = core::shape_of(spec, queue);
+        feasible_asked = queue;
         scheduler::Blocked blocked;
         {
             const std::lock_guard lock(loop_);
@@ -264,6 +270,7 @@ private:
         }
     };
     void publish() {
+        if (held_back_) return;
         auto next = std::make_shared<core::View>(world_.state.tables);
         std::vector<std::function<void()>> due;
         {
@@ -291,6 +298,7 @@ private:
     }
 
     std::mutex loop_;
+    bool held_back_ = false;
     core::World world_;
     std::mutex mutex_;
     std::shared_ptr<const core::View> view_;

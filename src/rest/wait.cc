@@ -117,18 +117,21 @@ void wait_job(const CallPtr& call) {
             return call->fail(bad_parameter("for", goal, "ended, started or running"));
         }
     }
-    call->api->watches->post([waiter, timeout] {
-        Api& api = *waiter->call->api;
-        waiter->timer = api.watches->after(timeout, [waiter] {
-            waiter->late = true;
-            waiter->look(waiter->call->api->backend.view());
+    // From a view on that shows what the caller wrote; the hub's present one may be older.
+    with_view(call, [waiter, timeout](const CallPtr& ready, const ViewPtr&) {
+        ready->api->watches->post([waiter, timeout] {
+            Api& api = *waiter->call->api;
+            waiter->timer = api.watches->after(timeout, [waiter] {
+                waiter->late = true;
+                waiter->look(waiter->call->api->backend.view());
+            });
+            const std::weak_ptr<Waiter> weak = waiter;
+            auto joined = api.hub.listen([weak](const Round& round) {
+                if (const auto awake = weak.lock()) awake->look(round.after);
+            });
+            waiter->handle = std::move(joined.handle);
+            waiter->look(api.backend.view());
         });
-        const std::weak_ptr<Waiter> weak = waiter;
-        auto joined = api.hub.listen([weak](const Round& round) {
-            if (const auto awake = weak.lock()) awake->look(round.after);
-        });
-        waiter->handle = std::move(joined.handle);
-        waiter->look(joined.view);
     });
 }
 
