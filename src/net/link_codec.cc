@@ -258,6 +258,7 @@ struct AgentPutter {
         o->set_end(m.end);
         o->set_exit_code(m.exit_code);
         o->set_error(m.error);
+        o->set_taken(m.taken);
     }
 };
 
@@ -312,7 +313,8 @@ AgentMessage get(const pb::AgentMessage& in, Doubt& doubt) {
                                 .is_stderr = i.is_stderr(),
                                 .end = i.end(),
                                 .exit_code = i.exit_code(),
-                                .error = i.error()};
+                                .error = i.error(),
+                                .taken = i.taken()};
         }
         case pb::AgentMessage::KIND_NOT_SET: break;
     }
@@ -422,6 +424,7 @@ struct ControllerPutter {
         o->set_tty(m.tty);
         o->set_columns(m.columns);
         o->set_rows(m.rows);
+        o->set_window(m.window);
     }
     void operator()(const TunnelInput& m) const {
         pb::TunnelInput* o = out->mutable_tunnel_input();
@@ -430,6 +433,7 @@ struct ControllerPutter {
         o->set_end(m.end);
         o->set_columns(m.columns);
         o->set_rows(m.rows);
+        o->set_taken(m.taken);
     }
     void operator()(const CancelRequest& m) const {
         out->mutable_cancel_request()->set_request(m.request);
@@ -530,7 +534,8 @@ ControllerMessage get(const pb::ControllerMessage& in, Doubt& doubt) {
                               .argv = {i.argv().begin(), i.argv().end()},
                               .tty = i.tty(),
                               .columns = doubt.small(i.columns()),
-                              .rows = doubt.small(i.rows())};
+                              .rows = doubt.small(i.rows()),
+                              .window = i.window()};
         }
         case pb::ControllerMessage::kTunnelInput: {
             const pb::TunnelInput& i = in.tunnel_input();
@@ -538,7 +543,8 @@ ControllerMessage get(const pb::ControllerMessage& in, Doubt& doubt) {
                                .bytes = i.data(),
                                .end = i.end(),
                                .columns = doubt.small(i.columns()),
-                               .rows = doubt.small(i.rows())};
+                               .rows = doubt.small(i.rows()),
+                               .taken = i.taken()};
         }
         case pb::ControllerMessage::kCancelRequest:
             return CancelRequest{.request = in.cancel_request().request()};

@@ -41,7 +41,7 @@ public:
     TaskKey key() { return {JobId{any()}, any32(), any32()}; }
     model::Cause cause() { return static_cast<model::Cause>(prng_.below(18)); }
     model::TaskEnd end() {
-        return {cause(), small(), small(), small(), Bytes{number()}, number(), text()};
+        return {cause(), small(), small(), small(), Bytes{number()}, number(), text(), flag()};
     }
     TaskStatus status() {
         return {key(),    any(),   static_cast<TaskState>(prng_.below(7)), number(),
@@ -114,7 +114,7 @@ public:
             case 6: return LogTail{key(), number(), text()};
             case 7: return LogMatch{key(), any32(), text()};
             case 8: return LogChunk{any(), number(), text(), flag(), text()};
-            default: return TunnelOutput{any(), text(), flag(), flag(), small(), text()};
+            default: return TunnelOutput{any(), text(), flag(), flag(), small(), text(), number()};
         }
     }
     ControllerMessage controller_message() {
@@ -140,8 +140,8 @@ public:
                 return OpenTunnel{
                     any(),   key(),  flag() ? OpenTunnel::Kind::Attach : OpenTunnel::Kind::Exec,
                     texts(), flag(), any16(),
-                    any16()};
-            case 9: return TunnelInput{any(), text(), flag(), any16(), any16()};
+                    any16(), number()};
+            case 9: return TunnelInput{any(), text(), flag(), any16(), any16(), number()};
             default: return CancelRequest{any()};
         }
     }
@@ -208,8 +208,8 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<StopTask>(), 4U) << what;
     EXPECT_EQ(member_count<ForgetTask>(), 2U) << what;
     EXPECT_EQ(member_count<ReadLog>(), 7U) << what;
-    EXPECT_EQ(member_count<OpenTunnel>(), 7U) << what;
-    EXPECT_EQ(member_count<TunnelInput>(), 5U) << what;
+    EXPECT_EQ(member_count<OpenTunnel>(), 8U) << what;
+    EXPECT_EQ(member_count<TunnelInput>(), 6U) << what;
     EXPECT_EQ(member_count<CancelRequest>(), 1U) << what;
     EXPECT_EQ(member_count<TaskStatus>(), 8U) << what;
     EXPECT_EQ(member_count<Hello>(), 3U) << what;
@@ -220,7 +220,7 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
     EXPECT_EQ(member_count<LogTail>(), 3U) << what;
     EXPECT_EQ(member_count<LogMatch>(), 3U) << what;
     EXPECT_EQ(member_count<LogChunk>(), 5U) << what;
-    EXPECT_EQ(member_count<TunnelOutput>(), 6U) << what;
+    EXPECT_EQ(member_count<TunnelOutput>(), 7U) << what;
     EXPECT_EQ(member_count<PeerAsk>(), 1U) << what;
     EXPECT_EQ(member_count<PeerWord>(), 1U) << what;
     EXPECT_EQ(member_count<model::TaskEnd>(), 8U) << what;

@@ -30,17 +30,17 @@ public:
         if (over_) return;
         const bool ended = !task_alive() || task_->ended();
         const std::int64_t known = task_alive() ? task_->log_end() : 0;
-        const auto size = ask_.follow ? kChunk
-                                      : static_cast<std::size_t>(std::min<std::int64_t>(
-                                            left_, static_cast<std::int64_t>(kChunk)));
+        const auto size = static_cast<std::size_t>(
+            std::min<std::int64_t>(left_, static_cast<std::int64_t>(kChunk)));
         LogPiece piece = size == 0 ? LogPiece{} : reader_.next(size);
         if (!piece.bytes.empty()) {
             left_ -= static_cast<std::int64_t>(piece.bytes.size());
             out_(protocol::LogChunk{
                 .request = ask_.request, .offset = piece.offset, .bytes = std::move(piece.bytes)});
-            if (ask_.follow || left_ > 0) return again();
+            if (left_ > 0) return again();
         }
-        if (!ask_.follow || ended) {
+        // Who follows asks again from here: what is under way to him is bounded.
+        if (!ask_.follow || ended || left_ <= 0) {
             over_ = true;
             out_(protocol::LogChunk{
                 .request = ask_.request, .offset = piece.offset, .bytes = {}, .end = true});

@@ -1,5 +1,9 @@
 // What goes up from a running task: progress, checkpoints, tails, matches; and the notice down.
+#include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -226,6 +230,59 @@ TEST(Speech, commands_run_inside_a_task_with_and_without_a_terminal) {
     while (::access((node.task_folder(order.key) + "/" + files::kControl).c_str(), F_OK) != 0)
         ::usleep(10'000);
     EXPECT_EQ(node.exec(order.key, {"true"}), "exit 0");
+}
+
+/// Reads a tunnel with a window of 100,000 bytes to its end, taking what has come whenever the
+/// window is full; how much was under way at most, and in all.
+struct Windowed {
+    std::int64_t most = 0, all = 0, input_taken = 0;
+};
+Windowed read_windowed(TestNode& node, protocol::OpenTunnel ask, const std::string& input) {
+    ask.window = 100'000;
+    std::mutex mutex;
+    std::condition_variable changed;
+    Windowed sums;
+    std::int64_t under_way = 0;
+    bool end = false;
+    const auto stream = node->open_tunnel(ask, [&](protocol::AgentMessage message) {
+        const std::lock_guard lock(mutex);
+        const auto& output = std::get<protocol::TunnelOutput>(message);
+        const auto size = static_cast<std::int64_t>(output.bytes.size());
+        under_way += size, sums.all += size;
+        sums.most = std::max(sums.most, under_way);
+        sums.input_taken += output.taken;
+        end = end || output.end;
+        changed.notify_all();
+    });
+    for (std::size_t at = 0; at < input.size(); at += 32'768)
+        stream->input({.request = ask.request, .bytes = input.substr(at, 32'768)});
+    if (ask.kind == protocol::OpenTunnel::Kind::Exec)
+        stream->input({.request = ask.request, .bytes = {}, .end = true});
+    std::unique_lock lock(mutex);
+    while (!end) {
+        changed.wait(lock, [&] { return end || under_way >= ask.window; });
+        const std::int64_t taken = std::exchange(under_way, 0);
+        lock.unlock();
+        stream->input({.request = ask.request, .bytes = {}, .taken = taken});
+        lock.lock();
+    }
+    return sums;
+}
+
+TEST(Speech, a_tunnel_carries_no_more_than_its_other_end_takes) {
+    TestNode node;
+    const protocol::StartTask order = make_order(12, "exec sleep 1000");
+    node->start(order);
+    node.wait_state(order.key, TaskState::Running);
+    const protocol::OpenTunnel ask{.request = 1,
+                                   .key = order.key,
+                                   .kind = protocol::OpenTunnel::Kind::Exec,
+                                   .argv = {"bash", "-c",
+                                            "head -c 1000000 /dev/zero | tr '\\0' x; cat | wc -c"}};
+    const Windowed sums = read_windowed(node, ask, std::string(300'000, 'y'));
+    EXPECT_EQ(sums.all, 1'000'007) << "all of it, and the length of the input";
+    EXPECT_LE(sums.most, 100'000 + 32 * 1024 + 64 * 1024) << "the last words come at once";
+    EXPECT_EQ(sums.input_taken, 300'000);
 }
 
 TEST(Speech, a_job_with_a_terminal_can_be_attached_to) {

@@ -179,7 +179,7 @@ struct ReadLog {
     int local_rank = -1;  // -1: all.
     std::int64_t offset = 0;
     std::int64_t limit = 1 << 20;
-    bool follow = false;  // Until CancelRequest or the task's end.
+    bool follow = false;  // Until CancelRequest, the task's end or `limit`.
     Time since{};         // Only what was written at or after; 0: all.
     friend bool operator==(const ReadLog&, const ReadLog&) = default;
 };
@@ -191,13 +191,15 @@ struct OpenTunnel {
     std::vector<std::string> argv;
     bool tty = false;
     std::uint16_t columns = 80, rows = 24;
+    std::int64_t window = 0;  // Bytes of output that may be under way; 0: no bound.
     friend bool operator==(const OpenTunnel&, const OpenTunnel&) = default;
 };
 struct TunnelInput {
     std::uint64_t request = 0;
     std::string bytes;
     bool end = false;                     // The client's stdin ended.
-    std::uint16_t columns = 0, rows = 0;  // Non-zero: the window changed.
+    std::uint16_t columns = 0, rows = 0;  // Non-zero: the terminal's size changed.
+    std::int64_t taken = 0;               // Bytes of output that the client took since the last.
     friend bool operator==(const TunnelInput&, const TunnelInput&) = default;
 };
 /// Ends a ReadLog or a tunnel.
@@ -281,6 +283,7 @@ struct TunnelOutput {
     int exit_code = 0;  // When `end`: 128 + signal; with `error` 127 or 126 when there is no
                         // such program or it cannot be run, 125 when it never came to that.
     std::string error;
+    std::int64_t taken = 0;  // Bytes of input that the process took since the last.
     friend bool operator==(const TunnelOutput&, const TunnelOutput&) = default;
 };
 using AgentMessage = std::variant<Hello, Heartbeat, FactsChanged, TaskStatus, Progress,

@@ -8,6 +8,8 @@ namespace muster::rest {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 20;
+/// So much of a followed log may be under way: a link must not drown in one reader's log.
+constexpr std::int64_t kFollowedPiece = 4 << 20;
 constexpr std::int64_t kLookBackFirst = 64 * 1024;
 constexpr std::int64_t kLookBackMax = 16 * 1024 * 1024;
 constexpr Duration kRetry = seconds(2);
@@ -110,7 +112,7 @@ void LogSession::open(std::size_t i) {
         return ask_node(i, -rank.look_back, rank.look_back, false);
     }
     rank.phase = Phase::Reading;
-    ask_node(i, rank.next, ask_.follow ? std::int64_t{1} << 50 : kPiece, ask_.follow);
+    ask_node(i, rank.next, ask_.follow ? kFollowedPiece : kPiece, ask_.follow);
 }
 
 void LogSession::ask_node(std::size_t i, std::int64_t offset, std::int64_t limit, bool follow) {
@@ -168,7 +170,7 @@ void LogSession::on_chunk(std::size_t i, std::uint64_t generation,
     rank.next = std::max(rank.next, chunk.offset);
     rank.stream.reset();
     rank.generation = next_generation_++;
-    if (!ask_.follow && rank.got >= kPiece)
+    if (rank.got >= (ask_.follow ? kFollowedPiece : kPiece))
         open(i);
     else
         rank_done(i);

@@ -245,6 +245,38 @@ TEST_F(Tty, exec_passes_frames_both_ways_and_ends_with_the_exit_code) {
     EXPECT_TRUE(backend.tunnel_closed);
 }
 
+TEST_F(Tty, output_waits_for_the_client_and_input_for_the_process) {
+    start("run: x");
+    const std::string first = net::tty_frame(net::TtyKind::Output, "out");
+    const auto heard = open({.method = "POST",
+                             .target = "/v1/jobs/1/exec",
+                             .body = R"({"argv": ["cat"]})",
+                             .headers = upgrade,
+                             .room = first.size()});
+    ASSERT_TRUE(heard->upgraded);
+    ASSERT_GT(backend.tunnel_asked.window, 0);
+    backend.tunnel_out(protocol::TunnelOutput{.bytes = "out", .error = {}});
+    ASSERT_EQ(backend.tunnel_inputs.size(), 1u);
+    EXPECT_EQ(backend.tunnel_inputs[0].taken, 3);
+    backend.tunnel_out(protocol::TunnelOutput{.bytes = "more", .error = {}});
+    EXPECT_EQ(backend.tunnel_inputs.size(), 1u) << "the client has not taken it";
+    heard->room = std::size_t{1} << 40;
+    heard->raw.on_drain();
+    ASSERT_EQ(backend.tunnel_inputs.size(), 2u);
+    EXPECT_EQ(backend.tunnel_inputs[1].taken, 4);
+
+    std::int64_t sent = 0;
+    const std::string piece(32'768, 'x');
+    while (!heard->reading_paused && sent < 8 * backend.tunnel_asked.window) {
+        heard->raw.on_data(net::tty_frame(net::TtyKind::Input, piece));
+        sent += static_cast<std::int64_t>(piece.size());
+    }
+    EXPECT_TRUE(heard->reading_paused);
+    EXPECT_LT(sent, 2 * backend.tunnel_asked.window);
+    backend.tunnel_out(protocol::TunnelOutput{.bytes = {}, .error = {}, .taken = sent});
+    EXPECT_FALSE(heard->reading_paused);
+}
+
 TEST_F(Tty, a_client_that_hangs_up_ends_the_tunnel) {
     start("run: x");
     const auto heard = open({.method = "POST", .target = "/v1/jobs/1/attach", .headers = upgrade});

@@ -151,6 +151,7 @@ public:
     std::optional<Error> refuse_submits;  // Set before use from other threads.
     Health health_now;
     QueueId feasible_asked;
+    std::int64_t longest_read = 0;
     protocol::OpenTunnel tunnel_asked;
     std::vector<protocol::TunnelInput> tunnel_inputs;
     Chunk tunnel_out;
@@ -333,7 +334,8 @@ inline Result<std::unique_ptr<AgentStream>> TestBackend::read_log(NodeId node,
         chunk.offset = from;
         chunk.bytes = log.substr(static_cast<std::size_t>(from),
                                  static_cast<std::size_t>(std::min(ask.limit, size - from)));
-        chunk.end = !ask.follow || ended_logs_[ask.key];
+        longest_read = std::max(longest_read, ask.limit);
+        chunk.end = !ask.follow || ended_logs_[ask.key] || ask.limit <= size - from;
         const std::uint64_t number = next_reader_++;
         if (!chunk.end) readers_[number] = {ask.key, out};
         reading = std::make_unique<LogReading>(*this, number);

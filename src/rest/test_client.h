@@ -28,6 +28,7 @@ struct Heard {
     std::string text;  // Of a stream or tunnel.
     net::RawOptions raw;
     std::size_t room = std::size_t{1} << 40;  // Bytes that a stream takes before it is Full.
+    bool reading_paused = false;
     std::function<void()> on_closed, on_drain;
 
     template <class Condition>
@@ -106,6 +107,7 @@ public:
     explicit TestTunnel(std::shared_ptr<Heard> heard) : heard_(std::move(heard)) {}
     net::Write write(std::string bytes) override {
         const std::lock_guard lock(heard_->mutex);
+        if (heard_->text.size() + bytes.size() > heard_->room) return net::Write::Full;
         heard_->text += bytes;
         heard_->changed.notify_all();
         return net::Write::Accepted;
@@ -115,7 +117,10 @@ public:
         heard_->closed = true;
         heard_->changed.notify_all();
     }
-    void pause_reading(bool) override {}
+    void pause_reading(bool paused) override {
+        const std::lock_guard lock(heard_->mutex);
+        heard_->reading_paused = paused;
+    }
 
 private:
     std::shared_ptr<Heard> heard_;

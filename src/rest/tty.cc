@@ -12,7 +12,9 @@
 namespace muster::rest {
 namespace {
 
-/// What a client that does not read may leave here before the tunnel ends.
+/// Output that a node may send before the client takes it: the process waits, nothing is lost.
+constexpr std::int64_t kWindow = 1024 * 1024;
+/// What a node that keeps to no window may leave here before the tunnel ends.
 constexpr std::size_t kUnsentMax = 16 * 1024 * 1024;
 
 /// Both ends are thread-safe; its own state is behind the mutex, which is never
@@ -31,6 +33,7 @@ public:
         {
             const std::lock_guard lock(mutex_);
             client_ = std::move(client);
+            if (paused_) client_->pause_reading(true);
         }
         flush();
     }
@@ -51,7 +54,8 @@ public:
                 frames += net::tty_frame(net::TtyKind::Failure, output.error);
             frames += net::tty_frame(net::TtyKind::Exit, std::to_string(output.exit_code));
         }
-        queue(std::move(frames), output.end);
+        if (output.taken > 0) input_taken(output.taken);
+        queue(std::move(frames), output.end, static_cast<std::int64_t>(output.bytes.size()));
     }
     /// From the client, on its I/O thread.
     void input(std::string_view bytes) {
@@ -88,8 +92,22 @@ private:
             default: break_off("a frame of that kind is the server's to send"); return false;
         }
         const std::lock_guard lock(mutex_);
-        if (agent_ != nullptr) agent_->input(input);
-        return agent_ != nullptr;
+        if (agent_ == nullptr) return false;
+        agent_->input(input);
+        input_under_way_ += static_cast<std::int64_t>(input.bytes.size());
+        if (input_under_way_ > kWindow) pause(true);
+        return true;
+    }
+    void input_taken(std::int64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        input_under_way_ -= bytes;
+        if (input_under_way_ <= kWindow / 2) pause(false);
+    }
+    /// The client's input waits in its socket, and so with the client. With the mutex held.
+    void pause(bool on) {
+        if (paused_ == on) return;
+        paused_ = on;
+        if (client_ != nullptr) client_->pause_reading(on);
     }
     static std::uint16_t size_in(std::string_view text) {
         std::uint16_t number = 0;
@@ -101,7 +119,7 @@ private:
             net::tty_frame(net::TtyKind::Failure, why) + net::tty_frame(net::TtyKind::Exit, "125"),
             true);
     }
-    void queue(std::string frames, bool last) {
+    void queue(std::string frames, bool last, std::int64_t output = 0) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_ || last_queued_) return;
@@ -113,6 +131,7 @@ private:
                 last = true;
             }
             unsent_ += frames;
+            unsent_output_ += output;
             last_queued_ = last;
         }
         flush();
@@ -123,11 +142,13 @@ private:
             std::shared_ptr<Tunnel> client;
             std::string frames;
             bool last = false;
+            std::int64_t output = 0;
             {
                 const std::lock_guard lock(mutex_);
                 if (client_ == nullptr || (unsent_.empty() && !last_queued_)) return;
                 client = client_;
                 frames.swap(unsent_);
+                output = std::exchange(unsent_output_, 0);
                 last = last_queued_;
             }
             const net::Write written =
@@ -135,6 +156,7 @@ private:
             if (written == net::Write::Full) {
                 const std::lock_guard lock(mutex_);
                 unsent_.insert(0, frames);
+                unsent_output_ += output;
                 return;
             }
             if (written == net::Write::Closed || last) {
@@ -142,6 +164,8 @@ private:
                 end();
                 return;
             }
+            const std::lock_guard lock(mutex_);
+            if (agent_ != nullptr && output > 0) agent_->input({.bytes = {}, .taken = output});
         }
     }
     void end() {
@@ -159,6 +183,9 @@ private:
     std::unique_ptr<AgentStream> agent_;
     std::shared_ptr<Tunnel> client_;
     std::string unsent_;
+    std::int64_t unsent_output_ = 0;    // Bytes of output among it.
+    std::int64_t input_under_way_ = 0;  // Not yet taken by the process.
+    bool paused_ = false;
     bool last_queued_ = false, closed_ = false;
     net::TtyDecoder decoder_;  // Of the I/O thread alone.
 };
@@ -250,6 +277,7 @@ void open(const CallPtr& call, TtyAsk ask) {
 }
 
 void read_common(Body& body, TtyAsk& ask) {
+    ask.tunnel.window = kWindow;
     ask.rank = static_cast<std::uint32_t>(body.integer("rank", 0, model::kNodesMax).value_or(0));
     ask.tunnel.columns =
         static_cast<std::uint16_t>(body.integer("columns", 1, 65'535).value_or(80));
