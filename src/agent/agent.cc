@@ -199,11 +199,10 @@ Status Loop::open_link() {
         inbox_->put(LinkFailed{std::move(error)});
     };
     callbacks.on_failed = [this](Error error) { inbox_->put(LinkFailed{std::move(error)}); };
-    MUSTER_LET(link,
-               net::AgentLinkClient::start({.address = identity_.controller,
-                                            .tls = identity_.tls,
-                                            .backoff_max = redial_pause_},
-                                           std::move(callbacks)));
+    MUSTER_LET(link, net::AgentLinkClient::start({.address = identity_.controller,
+                                                  .tls = identity_.tls,
+                                                  .backoff_max = redial_pause_},
+                                                 std::move(callbacks)));
     link_ = std::move(link);
     return Ok{};
 }

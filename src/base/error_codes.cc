@@ -267,7 +267,9 @@ constexpr ErrorCode kTable[] = {
      "A line of its log matched a rule in `log_rules` that says fail.",
      "Read the line in the message."},
     {kEndImage, Code::Conflict, "Ended: the image could not be had",
-     "The pull or unpacking of the image failed or took too long.",
+     "The pull or unpacking of the image failed or took too long. An image that its registry does "
+     "not know, or not for this node, ends the job at once; any other is asked for ten times, with "
+     "growing pauses.",
      "Check the name of the image and the registry's rights."},
     {kEndLaunch, Code::Conflict, "Ended: the node could not start it",
      "The fault is the node's; the job is tried again elsewhere and loses no restart.",

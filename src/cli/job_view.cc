@@ -89,7 +89,8 @@ std::string hosts(const std::vector<std::string>& names) {
 const char* const kJobViewFields =
     "id,name,user,queue,state,cause,reason,code,gpus_per_node,message,held,priority,nodes,gpus,"
     "attempt,restarts,faults,lost_ms,steps_repeated,run_ms,wait_ms,attempts_total,submitted,since,"
-    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,signal,ranks,attempts,array";
+    "started,ended,expected_start,node_names,progress,checkpoint,exit_code,signal,ranks,attempts,"
+    "array";
 
 /// Why an attempt ended that was not the job's last word, for people.
 std::string attempt_end_words(const AttemptView& attempt) {

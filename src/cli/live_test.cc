@@ -77,7 +77,7 @@ TEST(ExitCode, of_a_job) {
     EXPECT_EQ(code(R"({"state":"succeeded","exit_code":0})"), 0);
     EXPECT_EQ(code(R"({"state":"failed","exit_code":42})"), 42);
     EXPECT_EQ(code(R"({"state":"failed","ranks":[{"rank":0,"signal":11}]})"), 139);
-    EXPECT_EQ(code(R"x({"state":"failed","message":"ended by signal 9 (SIGKILL)"})x"), 137);
+    EXPECT_EQ(code(R"x({"state":"failed","signal":9,"message":"ended by signal 9 (SIGKILL)"})x"), 137);
     EXPECT_EQ(code(R"({"state":"cancelled"})"), 1);
 }
 

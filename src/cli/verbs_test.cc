@@ -245,7 +245,7 @@ TEST(Wait, gives_the_jobs_own_code) {
     EXPECT_EQ(ended(R"({"id":"7","state":"succeeded","exit_code":0})"), 0);
     EXPECT_EQ(ended(R"({"id":"7","state":"failed","cause":"user-error","exit_code":3})"), 3);
     EXPECT_EQ(
-        ended(R"({"id":"7","state":"failed","exit_code":null,"message":"killed by signal 9"})"),
+        ended(R"({"id":"7","state":"failed","exit_code":null,"signal":9,"message":"killed by signal 9"})"),
         137);
     EXPECT_EQ(ended(R"({"id":"7","state":"cancelled","exit_code":null})"), 1);
 }

@@ -238,8 +238,8 @@ void Stepper::finish_attempt(JobId id) {
             return end_job(std::move(ending), std::move(extra), JobState::Failed, cause);
         case Cause::Image: {
             const auto alike = [](const Attempt& a) { return a.cause == Cause::Image; };
-            const bool in_vain = !extra.decided_node.empty() &&
-                                 live.tasks[extra.decided_rank].end.permanent;
+            const bool in_vain =
+                !extra.decided_node.empty() && live.tasks[extra.decided_rank].end.permanent;
             if (in_vain || in_a_row(extra, alike) >= kImageAttempts)
                 return end_job(std::move(ending), std::move(extra), JobState::Failed, cause);
             break;

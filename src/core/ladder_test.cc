@@ -140,7 +140,9 @@ TEST(Restart, an_image_that_cannot_be_had_is_asked_for_ten_times_with_back_off) 
         EXPECT_EQ(world.job(id).state, JobState::Pending);
         world.plan();
         world.end(id, 0, Cause::Image);
-        if (i < 9) EXPECT_EQ((world.job(id).eligible - world.now).ms, std::min<std::int64_t>(wait, 300'000));
+        if (i < 9)
+            EXPECT_EQ((world.job(id).eligible - world.now).ms,
+                      std::min<std::int64_t>(wait, 300'000));
         world.pass(wait, {"n1"});
     }
     EXPECT_EQ(world.job(id).state, JobState::Failed);

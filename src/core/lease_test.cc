@@ -265,8 +265,8 @@ TEST(Restart, a_node_is_judged_by_the_peers_that_it_was_told_of) {
         for (const std::string& name : alive) {
             model::NodeFacts facts = facts_of(name);
             if (name != "n2" && name != "n6") facts.labels = {{"leaf", "b"}};
-            world.hello(facts, name == "n2" ? std::vector{other}
-                                            : std::vector<protocol::TaskStatus>{});
+            world.hello(facts,
+                        name == "n2" ? std::vector{other} : std::vector<protocol::TaskStatus>{});
         }
     };
     world.pass(3'000, alive);

@@ -72,13 +72,13 @@ TEST(Records, the_first_version_of_meta_is_read) {
 /// As the first version wrote it: without signals, without peers.
 TEST(Records, old_ones_are_read_for_ever) {
     Writer out;
-    out.number(1);                                                    // Version.
+    out.number(1);                                                      // Version.
     for (const std::uint64_t n : {7, 3, 2, 1, 1, 0, 0}) out.number(n);  // Ids, array.
     out.number(static_cast<std::uint64_t>(model::JobState::Failed));
     out.number(static_cast<std::uint64_t>(model::Cause::UserError));
     out.number(50);
     out.flag(false);
-    for (const std::uint64_t n : {1, 0, 0}) out.number(n);             // Epoch, restarts, faults.
+    for (const std::uint64_t n : {1, 0, 0}) out.number(n);  // Epoch, restarts, faults.
     for (const std::int64_t at : {1000, 2000, 1000}) out.signed_number(at);
     out.flag(true);
     out.number(2);  // An extra with attempts alone.

@@ -268,7 +268,7 @@ struct NodeLive {
     Time heard;                 // Last heartbeat, or since when we wait for one.
     Time since;                 // Entered `health`.
     bool fenced = false;        // Known to be dead: its word, a power fence, or the fence time.
-    Time peers_at;                   // When it was last told its peers; 0: not on this link.
+    Time peers_at;              // When it was last told its peers; 0: not on this link.
     std::uint64_t peers_change = 0;  // Indexes::leaves_changes then.
     Time peers_since;  // When it was first told the newest of its sets on this link; 0: never.
     Time fence_again;  // Its peers were silent too: when that is looked at again; 0: not so.

@@ -160,9 +160,8 @@ TEST(AgentLink, AShorterRedialPauseHoldsForTheOneUnderWay) {
     const std::string address = controller->address();
     controller.reset();
     constexpr Duration kHour{3'600'000};
-    TestAgent agent(
-        address, agent_tls("node1"),
-        {.address = {}, .tls = {}, .backoff_min = kHour, .backoff_max = kHour});
+    TestAgent agent(address, agent_tls("node1"),
+                    {.address = {}, .tls = {}, .backoff_min = kHour, .backoff_max = kHour});
     agent.log.wait_for_line("failed");
     controller =
         std::make_unique<TestController>(AgentLinkServerOptions{.address = address, .tls = {}});

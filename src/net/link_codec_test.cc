@@ -138,8 +138,8 @@ public:
                 return ReadLog{any(), key(), small(), number(), number(), flag(), Time{number()}};
             case 8:
                 return OpenTunnel{
-                    any(),   key(),  flag() ? OpenTunnel::Kind::Attach : OpenTunnel::Kind::Exec,
-                    texts(), flag(), any16(),
+                    any(),   key(),   flag() ? OpenTunnel::Kind::Attach : OpenTunnel::Kind::Exec,
+                    texts(), flag(),  any16(),
                     any16(), number()};
             case 9: return TunnelInput{any(), text(), flag(), any16(), any16(), number()};
             default: return CancelRequest{any()};

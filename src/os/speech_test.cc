@@ -274,11 +274,11 @@ TEST(Speech, a_tunnel_carries_no_more_than_its_other_end_takes) {
     const protocol::StartTask order = make_order(12, "exec sleep 1000");
     node->start(order);
     node.wait_state(order.key, TaskState::Running);
-    const protocol::OpenTunnel ask{.request = 1,
-                                   .key = order.key,
-                                   .kind = protocol::OpenTunnel::Kind::Exec,
-                                   .argv = {"bash", "-c",
-                                            "head -c 1000000 /dev/zero | tr '\\0' x; cat | wc -c"}};
+    const protocol::OpenTunnel ask{
+        .request = 1,
+        .key = order.key,
+        .kind = protocol::OpenTunnel::Kind::Exec,
+        .argv = {"bash", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; cat | wc -c"}};
     const Windowed sums = read_windowed(node, ask, std::string(300'000, 'y'));
     EXPECT_EQ(sums.all, 1'000'007) << "all of it, and the length of the input";
     EXPECT_LE(sums.most, 100'000 + 32 * 1024 + 64 * 1024) << "the last words come at once";

@@ -123,21 +123,21 @@ void Task::pull() {
         return refuse({.message = "the job wants a container, and none can be run here: " +
                                   context_.oci.why_not});
     set_state(TaskState::Pulling);
-    pulling_ = context_.images->fetch(
-        spec_.image,
-        {.on_progress =
-             [this](std::int64_t done, std::int64_t total) {
-                 status_.done = done;
-                 status_.total = total;
-                 report();
-             },
-         .on_end =
-             [this](Result<Image> result) {
-                 pulling_ = 0;
-                 if (!result) return refuse(refusal_of(result.error()));
-                 image_ = *std::move(result);
-                 prepare_slowly();
-             }});
+    pulling_ =
+        context_.images->fetch(spec_.image, {.on_progress =
+                                                 [this](std::int64_t done, std::int64_t total) {
+                                                     status_.done = done;
+                                                     status_.total = total;
+                                                     report();
+                                                 },
+                                             .on_end =
+                                                 [this](Result<Image> result) {
+                                                     pulling_ = 0;
+                                                     if (!result)
+                                                         return refuse(refusal_of(result.error()));
+                                                     image_ = *std::move(result);
+                                                     prepare_slowly();
+                                                 }});
 }
 
 /// The job's storage may stand still: not on this thread.

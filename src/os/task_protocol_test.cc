@@ -234,10 +234,9 @@ TEST(Command, a_plain_one_needs_no_shell) {
               (Words{"python3", "train.py", "--lr=1e-3"}));
     EXPECT_EQ(command_of("exec sleep 5", "/bin/bash"), (Words{"sleep", "5"}));
     EXPECT_EQ(command_of("exec echo hi", "/bin/bash"), (Words{"echo", "hi"}));
-    for (const char* script :
-         {"echo hi", "a; b", "x=1 y", "cd /tmp", "ls ~", "ls *", "a && b", "a\nb", "exec",
-          "exec -a b x", "exec x=1 y", "exec x > log", "exec $X", "a 'b'", "$X", "", "{ a; }",
-          "python3 a.py > log"})
+    for (const char* script : {"echo hi", "a; b", "x=1 y", "cd /tmp", "ls ~", "ls *", "a && b",
+                               "a\nb", "exec", "exec -a b x", "exec x=1 y", "exec x > log",
+                               "exec $X", "a 'b'", "$X", "", "{ a; }", "python3 a.py > log"})
         EXPECT_EQ(command_of(script, "/bin/bash"), (Words{"/bin/bash", "-c", script})) << script;
 }
 

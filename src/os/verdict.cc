@@ -59,8 +59,8 @@ model::TaskEnd judge(const Exit& exit, const Told& told) {
         end.message = "killed: used " + format_bytes(end.peak_memory) + " of its limit of " +
                       format_bytes(told.memory);
         if (told.memory.value == 0)
-            end.message = "killed: the node was out of memory when it used " +
-                          format_bytes(end.peak_memory);
+            end.message =
+                "killed: the node was out of memory when it used " + format_bytes(end.peak_memory);
     } else if (exit.fenced && end.cause == Cause::Fenced) {
         end.message = "stopped itself: its agent was away for longer than the lease";
     } else if (end.cause == Cause::Launch) {

@@ -79,9 +79,8 @@ JobFacts facts_of(const model::JobSpec& spec) {
         cpus_known = cpus_known && role.cpus.value != 0;
         facts.milli_cpus += role.nodes * role.cpus.value;
         // A million nodes of the most that one may have are more than there are numbers.
-        if (std::int64_t all = 0;
-            __builtin_mul_overflow(role.nodes, role.memory.value, &all) ||
-            __builtin_add_overflow(facts.memory, all, &facts.memory))
+        if (std::int64_t all = 0; __builtin_mul_overflow(role.nodes, role.memory.value, &all) ||
+                                  __builtin_add_overflow(facts.memory, all, &facts.memory))
             facts.memory = std::numeric_limits<std::int64_t>::max();
     }
     if (!cpus_known) facts.milli_cpus = 0;

@@ -209,10 +209,10 @@ void why_job(const CallPtr& call) {
             known.reason == Reason::NotEligible || known.reason == Reason::Parallel) {
             return write_why(call, *view, found, &known);
         }
-        call->api->backend.why(job.id, [call, view, found = std::move(found),
-                                        known](Result<scheduler::Blocked> why) {
-            write_why(call, *view, found, why ? &*why : &known);
-        });
+        call->api->backend.why(
+            job.id, [call, view, found = std::move(found), known](Result<scheduler::Blocked> why) {
+                write_why(call, *view, found, why ? &*why : &known);
+            });
     });
 }
 

@@ -206,8 +206,9 @@ TEST_F(Jobs, that_no_node_could_start_say_where_and_why_F38) {
     const Got why = get("/v1/jobs/1/why");
     EXPECT_EQ(why.at("reason.code"), "not-eligible") << why.body;
     const std::string text = why.at("reason.text");
-    EXPECT_TRUE(text.ends_with("could not start it: write /var/lib/muster/agent/tasks/1: No space "
-                               "left on device; 3 attempts in a row ended so"))
+    EXPECT_TRUE(
+        text.ends_with("could not start it: write /var/lib/muster/agent/tasks/1: No space "
+                       "left on device; 3 attempts in a row ended so"))
         << text;
     EXPECT_NE(text.find(": n"), std::string::npos) << text;
     EXPECT_EQ(get("/v1/jobs/1").at("reason"), text) << "the same in lists";

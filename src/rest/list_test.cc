@@ -16,7 +16,7 @@ protected:
         run("name: eval\nlabels: {team: cv}\nrun: x", 1001);      // 2: runs.
         run("name: eval-2\ngpus: 8\nrun: x");                     // 3: waits.
         run("name: held\nhold: true\nrun: x", 1001);              // 4
-        run("name: done\nlabels: {kind: batch}\nrun: x");          // 5: succeeds.
+        run("name: done\nlabels: {kind: batch}\nrun: x");         // 5: succeeds.
         run("name: bad\nrun: x", 1001);                           // 6: fails.
         backend.with_world([](core::World& world) {
             world.plan();

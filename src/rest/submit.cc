@@ -147,10 +147,9 @@ void submit_job(const CallPtr& call) {
                           .request_hash = hash.hash(),
                           .ended = {}};
     if (event.spec.depends.empty()) return submit(call, std::move(event));
-    call->api->reads.post(
-        [call, kept = std::make_shared<const core::SubmitJob>(std::move(event))] {
-            submit_dependent(call, kept);
-        });
+    call->api->reads.post([call, kept = std::make_shared<const core::SubmitJob>(std::move(event))] {
+        submit_dependent(call, kept);
+    });
 }
 
 }  // namespace muster::rest

@@ -262,18 +262,19 @@ void open(const CallPtr& call, TtyAsk ask) {
             .error = numbered(errors::kUpgradeNeeded, "this route speaks muster-tty frames"),
             .headers = {{"Upgrade", "muster-tty"}, {"Connection", "Upgrade"}}});
     }
-    with_job(call, [call, ask = std::move(ask)](const ViewPtr& view, const FoundJob& found) mutable {
-        const std::string owner =
-            found.live != nullptr ? user_name(*view, found.live->user) : found.ended->user;
-        if (!call->may_see(owner)) {
-            return call->fail(numbered(errors::kNotOwner, "job " + call->args[0] + " belongs to " +
-                                                              owner + ", not to " +
-                                                              call->who.caller.user));
-        }
-        const auto node = node_of(*view, found, call->args[0], ask);
-        if (!node) return call->fail(node.error());
-        connect(call, *node, ask.tunnel);
-    });
+    with_job(
+        call, [call, ask = std::move(ask)](const ViewPtr& view, const FoundJob& found) mutable {
+            const std::string owner =
+                found.live != nullptr ? user_name(*view, found.live->user) : found.ended->user;
+            if (!call->may_see(owner)) {
+                return call->fail(
+                    numbered(errors::kNotOwner, "job " + call->args[0] + " belongs to " + owner +
+                                                    ", not to " + call->who.caller.user));
+            }
+            const auto node = node_of(*view, found, call->args[0], ask);
+            if (!node) return call->fail(node.error());
+            connect(call, *node, ask.tunnel);
+        });
 }
 
 void read_common(Body& body, TtyAsk& ask) {
