@@ -236,7 +236,8 @@ void Supervisor::start_exec(Connection& connection, std::string_view records) {
         send(connection, packet::kStreams, id, ours);
     } else {
         // Of a container this is the runtime, whose own failure is ours.
-        refuse(spawned.error, enter.empty() && spawned.exec_code != 0 ? spawned.exec_code : 125);
+        const bool own = launch_.enter.empty() && spawned.exec_code != 0;
+        refuse(spawned.error, own ? spawned.exec_code : 125);
     }
     for (const int fd : ours) ::close(fd);
 }
