@@ -51,9 +51,8 @@ void put(const Gang& gang, pb::Gang* out) {
 Gang get(const pb::Gang& in) {
     Gang gang;
     gang.reserve(static_cast<std::size_t>(in.members_size()));
-    for (const pb::GangMember& m : in.members()) {
+    for (const pb::GangMember& m : in.members())
         gang.push_back({m.name(), m.address(), m.role(), m.slots()});
-    }
     return gang;
 }
 
@@ -130,9 +129,8 @@ model::NodeFacts get(const pb::NodeFacts& in) {
                            .disk_enforced = in.disk_enforced(),
                            .unenforced_why = in.unenforced_why()};
     for (const pb::Device& device : in.devices()) facts.devices.push_back(get(device));
-    for (const pb::Label& label : in.labels()) {
+    for (const pb::Label& label : in.labels())
         facts.labels.emplace_back(label.key(), label.value());
-    }
     for (const pb::NumaNode& numa : in.numa()) facts.numa.push_back({numa.id(), numa.cpus()});
     return facts;
 }
@@ -281,9 +279,8 @@ AgentMessage get(const pb::AgentMessage& in, Doubt& doubt) {
                               .step = i.step(),
                               .total = i.total(),
                               .metrics = {}};
-            for (const pb::Metric& m : i.metrics()) {
+            for (const pb::Metric& m : i.metrics())
                 progress.metrics.emplace_back(m.name(), m.value());
-            }
             return progress;
         }
         case pb::AgentMessage::kCheckpointDone: {
@@ -485,9 +482,8 @@ ControllerMessage get(const pb::ControllerMessage& in, Doubt& doubt) {
         case pb::ControllerMessage::kLeaseGrant: {
             const pb::LeaseGrant& i = in.lease_grant();
             LeaseGrant m{.term = i.term(), .sequence = i.sequence(), .peers = {}};
-            for (const pb::PeerAddress& p : i.peers()) {
+            for (const pb::PeerAddress& p : i.peers())
                 m.peers.push_back({p.name(), p.address(), p.port()});
-            }
             return m;
         }
         case pb::ControllerMessage::kStartTask: return get(in.start_task());
@@ -641,7 +637,6 @@ std::string encode_join(const JoinAsk& ask) {
     out.set_request_pem(ask.request_pem);
     return out.SerializeAsString();
 }
-
 Result<JoinAsk> decode_join(std::string_view bytes) {
     pb::JoinRequest in;
     if (!parse(bytes, in)) return malformed("it is no join request");
@@ -658,7 +653,6 @@ std::string encode_renewal(std::string_view request_pem) {
     out.set_request_pem(std::string(request_pem));
     return out.SerializeAsString();
 }
-
 Result<std::string> decode_renewal(std::string_view bytes) {
     pb::RenewRequest in;
     if (!parse(bytes, in)) return malformed("it is no renewal request");
@@ -671,7 +665,6 @@ std::string encode_join_answer(const JoinAnswer& answer) {
     out.set_ca_pem(answer.ca_pem);
     return out.SerializeAsString();
 }
-
 Result<JoinAnswer> decode_join_answer(std::string_view bytes) {
     pb::JoinReply in;
     if (!parse(bytes, in)) return malformed("it is no join reply");
@@ -683,7 +676,6 @@ std::string encode_peer_ask(const PeerAsk& ask) {
     out.set_asker(ask.asker);
     return out.SerializeAsString();
 }
-
 Result<PeerAsk> decode_peer_ask(std::string_view bytes) {
     pb::PeerAsk in;
     if (!parse(bytes, in)) return malformed("it is no peer's question");
@@ -695,7 +687,6 @@ std::string encode_peer_word(const PeerWord& word) {
     out.set_has_controller(word.has_controller);
     return out.SerializeAsString();
 }
-
 Result<PeerWord> decode_peer_word(std::string_view bytes) {
     pb::PeerWord in;
     if (!parse(bytes, in)) return malformed("it is no peer's word");
