@@ -53,6 +53,7 @@ class World {
 public:
     explicit World(Settings settings = {}, bool lead = true) {
         state.settings = std::move(settings);
+        for (const auto& change : feed_all(state)) index.apply(change);
         if (lead) must(BecomeLeader{1});
     }
 
