@@ -193,6 +193,7 @@ void feed(const State& before, const Change& change, std::vector<scheduler::Chan
 
 void Stepper::feed_again(const Job& waiting) {
     if (const auto entry = queue_entry(state_, waiting)) step_.planning.push_back(*entry);
+    step_.planning.push_back(scheduler::PlanRefused{waiting.id});
 }
 
 std::vector<scheduler::Change> feed_all(const State& state) {

@@ -1,61 +1,46 @@
 // A what-if over the index: starts and ends that are tried and taken back, nothing copied.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "scheduler/index.h"
 
 namespace muster::scheduler {
 
-/// Where one node's share of a gang would go: which kind of device, by which alternative.
-struct Choice {
-    std::uint32_t group = 0;
-    std::uint32_t alternative = 0;
-    std::string kind;
-};
-
-/// One from each base may be under way at a time.
+/// Changes the index's books itself and puts everything back when it goes. One at a time.
 class Draft {
 public:
-    enum class Base { Now, Empty };
-    Draft(PlanIndex::State& state, Base base);
+    explicit Draft(PlanIndex::State& state) : state_(state) {}
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+    ~Draft() { undo_to(0); }
 
-    /// Whether the node, as drafted, can take one more share. `usable` is not looked at.
-    bool fits(NodeEntry& node, const Shape& shape, const Choice& choice);
-    bool fits(const Load& load, const NodeEntry& node, const Shape& shape,
-              const Choice& choice) const;
-    void take(NodeEntry& node, const Shape& shape, const Choice& choice);
-    static void take(Load& load, const NodeEntry& node, const Shape& shape, const Choice& choice);
-    /// The job's capacity comes back.
-    void release(const JobStarted& job);
-    const Load& load(NodeEntry& node);
-    std::int64_t free_devices(NodeEntry& node, const model::DeviceAsk& ask,
-                              const std::string& kind);
+    void take(NodeEntry& node, Take take);
+    void give(NodeEntry& node, Take take) { change(node, std::move(take), -1); }
+    void use(QueueEntry* queue, UserBook& user, Demand demand);
+    /// The job's capacity comes back, unless this draft gave it back already.
+    void release(StartedJob& job);
+    bool released(const StartedJob& job) const { return job.drafted != 0; }
+    /// The promise to a waiting job no longer counts.
+    void unclaim(const QueuedJob& job);
 
     std::size_t mark() const { return log_.size(); }
     void undo_to(std::size_t mark);
 
 private:
-    struct Before {
-        NodeEntry* node;
-        Load load;
+    struct Done {
+        NodeEntry* node = nullptr;
+        Take take;
+        QueueEntry* queue = nullptr;
+        UserBook* user = nullptr;
+        Demand demand;
+        StartedJob* released = nullptr;
+        int sign = 1;
     };
-    Load& touch(NodeEntry& node);
+    void change(NodeEntry& node, Take take, int sign);
 
     PlanIndex::State& state_;
-    Base base_;
-    std::size_t at_;  // Where a node keeps what this draft did to it.
-    std::uint64_t number_;
-    std::vector<Before> log_;
+    std::vector<Done> log_;
 };
-
-/// Whether the node could take the share if nothing else ran on it.
-bool fits_empty(const NodeEntry& node, const Shape& shape, const Choice& choice);
-/// Kinds of the cluster that an ask may be met by, in order; {""} if it wants no device.
-std::vector<std::string> kinds_for(const PlanIndex::State& state, const model::DeviceAsk& ask);
 
 }  // namespace muster::scheduler

@@ -1,91 +1,101 @@
-// One planning pass: jobs in order, each placed whole or told why not; one reservation; backfill.
+// One planning pass: promises, then jobs in order (each placed whole or told why not, the first
+// blocked ones booked), then preemption, elasticity and defragmentation.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
-#include <string>
-#include <tuple>
 #include <vector>
 
 #include "scheduler/draft.h"
 #include "scheduler/index.h"
+#include "scheduler/placer.h"
 
 namespace muster::scheduler {
 
-/// Where a gang fits, in a draft. Candidates are kept sorted for the length of a pass: within one,
-/// capacity only shrinks, so a node that did not fit is not asked again for the same share.
-class Placer {
+class Pass : private BookingRule {
 public:
-    using Filter = std::function<bool(NodeEntry&, const Choice&)>;
-    Placer(PlanIndex::State& state, Draft& draft, bool usable_only)
-        : state_(state), draft_(draft), usable_only_(usable_only) {}
+    /// `look`: what would happen, without leaving a trace: nothing is told, nobody falls asleep.
+    Pass(PlanIndex::State& state, Time now, bool look = false);
+    Plan run(const PlanBounds& bounds);
 
-    /// Takes the capacity in the draft; or nothing, and leaves the draft as it was.
-    /// `shrinking`: no capacity came back since the last call with this shape.
-    std::optional<std::vector<Slot>> place(const Shape& shape, const std::vector<NodeId>& avoid,
-                                           const Filter& filter = {}, bool shrinking = false);
-    const std::vector<Choice>& last_choices() const { return choices_; }
+    // For explanations, between begin() and end().
+    void begin(const PlanBounds& bounds);
+    Plan end();
+    Draft& draft() { return draft_; }
+    Placer& placer() { return placer_; }
+    const Plan& so_far() const { return plan_; }
+    const std::vector<Booking>& bookings() const { return bookings_; }
+    Request request_of(QueuedJob& job);
+    Blocked reason_of(const QueuedJob& job, const Refusal& refusal);
+    /// Of a look: why a shape that was awake did not start.
+    const std::map<const ShapeEntry*, Blocked>& looked() const { return looked_; }
+    /// Whom to stop so that the job starts; in the draft the victims are gone and it is placed.
+    bool make_room(QueuedJob& job, const Demand& demand);
 
 private:
-    struct Candidates {
-        std::vector<NodeEntry*> nodes;
-        std::size_t first = 0;  // Those before do not fit any more.
-    };
-    Candidates& candidates(const Shape& shape, const Choice& choice, bool shrinking);
-    bool place_group(const Shape& shape, std::uint32_t group, const std::vector<NodeId>& avoid,
-                     const Filter& filter, bool shrinking, std::vector<Slot>& slots);
+    enum class Outcome { Started, Blocked, Skipped };
 
-    PlanIndex::State& state_;
-    Draft& draft_;
-    bool usable_only_;
-    std::map<std::tuple<ShapeId, std::uint32_t, std::uint32_t, std::string>, Candidates> known_;
-    std::vector<Choice> choices_;
-};
-
-class Pass {
-public:
-    Pass(PlanIndex::State& state, Time now);
-    /// At most `starts_max` starts, or until `until` was looked at.
-    void run(std::size_t starts_max, JobId until);
-    Plan take();
-    /// Of the job given as `until`.
-    const std::optional<Blocked>& found() const { return found_; }
-
-private:
-    struct Reservation {
-        JobId job;
-        Time at;                        // kNever: not known.
-        std::map<NodeId, Load> shadow;  // What is left of its nodes at that time.
-    };
-    /// False when the plan is full.
-    bool try_shape_head(ShapeEntry& entry, const Order& order);
-    void blocked(ShapeEntry& entry, Queued& queued, Blocked why, bool shape_wide);
-    std::optional<std::vector<Slot>> place(const Shape& shape, const std::vector<NodeId>& avoid,
-                                           bool& reserved);
-    bool ends_in_time(const Shape& shape) const;
-    /// False: the plan is to be cut here.
-    bool reserve(const Shape& shape, JobId job);
-    std::vector<NodeId> avoidable(const Shape& shape, const std::vector<NodeId>& avoid);
+    void gather();
+    void list(QueueEntry& queue);
+    QueueEntry* next_queue();
+    void keep_promises();
+    void serve(QueueEntry& queue);
+    Outcome try_job(Lane& lane, QueuedJob& job);
+    bool still_blocked(QueuedJob& job);
+    void rewind(ShapeEntry& entry);
+    Lane* first_lane(ShapeEntry& entry, OrderKey& key);
+    bool binds(JobId booked) override;
+    void block(Lane& lane, QueuedJob& job, const Refusal& refusal);
+    void put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting);
+    void sleep_by_capacity(ShapeEntry& entry);
+    void book(QueuedJob& job);
+    bool worth_booking(const QueuedJob& job);
+    void rouse();
+    void close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job);
+    void unbook(JobId job);
+    const Booking* booking_of(JobId job) const;
+    void wake_at(ShapeEntry& entry, Time at);
+    void tell(QueuedJob& job, const Blocked& why);
+    void push(QueueEntry& queue, ShapeEntry& entry);
+    void close();
+    void preempt();
+    void grow();
+    struct Search;
+    bool choose(Search& search, const GroupAsk& group, const Choice& choice, std::int64_t nodes);
+    bool settle(Search& search);
+    bool anybody(const Search& search, const Demand& demand) const;
+    bool may_stop(const Search& search, const StartedJob& victim) const;
+    bool worth_it(const Search& search) const;
+    void announce(const Search& search);
 
     PlanIndex::State& state_;
     Time now_;
     Draft draft_;
     Placer placer_;
     Plan plan_;
-    std::optional<Reservation> reservation_;
-    bool head_blocked_ = false;
-    std::size_t starts_max_ = 0;
-    JobId until_;
-    std::optional<Blocked> found_;
-    std::map<JobId, std::vector<Slot>> begun_;  // In this pass, by job.
+    std::vector<QueueEntry*> tops_;
+    const QueuedJob* asking_ = nullptr;
+    std::vector<std::pair<JobId, bool>> bound_;  // Of the one who asks, as far as asked.
+    std::map<std::string, std::size_t> booked_kinds_;
+    std::vector<NodeId> avoid_;
+    std::vector<Booking> bookings_;  // As they stand.
+    bool bookings_changed_ = false;
+    bool blocked_ = false;        // Somebody, by capacity.
+    std::size_t base_ = 0;        // Of the draft, before the search under way.
+    std::int64_t reclaimed_ = 0;  // Devices (thousandths) that this pass takes back.
+    QueueEntry* serving_ = nullptr;
+    std::uint64_t rouses_ = 0;  // How often bookings moved.
+    bool searched_ = false;     // For victims, on the nodes.
+    bool look_;
+    std::vector<ShapeEntry*> slept_;  // Of a look: woken again.
+    std::vector<Lane*> slept_lanes_;
+    std::map<const ShapeEntry*, Blocked> looked_;
 };
 
-/// Numbers for people: what the shape wants, what is there, what stands in the way.
-Blocked explain(PlanIndex::State& state, Draft& draft, const Shape& shape);
-/// Whether the shape fits on the nodes known when nothing runs; on the usable ones without `avoid`.
-bool ever_fits(PlanIndex::State& state, const Shape& shape, bool usable_only,
-               const std::vector<NodeId>& avoid);
+/// Numbers for people. `exact` looks at every node.
+Blocked numbers(PlanIndex::State& state, ShapeEntry& entry, bool exact);
+/// What a job of the shape would use, by the first choice of each group; CPUs that are not asked
+/// for are left out.
+Demand demand_of(PlanIndex::State& state, ShapeEntry& entry);
 
 }  // namespace muster::scheduler

@@ -24,10 +24,10 @@ bool holds(const model::ConstraintTerm& term, const model::NodeFacts& facts) {
 }  // namespace
 
 bool matches(const model::DeviceAsk& ask, const model::Device& device) {
-    const bool kind =
-        ask.kind.empty() || ask.kind == device.kind || ask.kind == device.device_class;
+    const bool kind = ask.kind.empty() || ask.kind == "any" || ask.kind == device.kind ||
+                      ask.kind == device.device_class;
     const bool vendor = ask.vendor.empty() || ask.vendor == device.vendor;
-    return kind && vendor && ask.memory_min <= device.memory;
+    return kind && vendor && ask.memory_min <= device.memory && ask.profile == device.profile;
 }
 
 bool satisfies(const std::vector<model::ConstraintTerm>& constraint,

@@ -181,8 +181,9 @@ struct JobReleased {
 /// The window of a blocked job, as an earlier plan made it and core accepted.
 struct Booking {
     JobId job;
-    Time at;                  // kNever: on its nodes, at a time not known.
+    Time at;  // kNever: on its nodes, at a time not known.
     std::vector<Slot> slots;
+    Time looked;  // When a better one was last looked for.
     friend bool operator==(const Booking&, const Booking&) = default;
 };
 struct BookingsChanged {
@@ -192,11 +193,10 @@ struct BookingsChanged {
 struct PlanRefused {
     JobId job;
 };
-using Change =
-    std::variant<NodeChanged, NodeRemoved, LevelsChanged, RulesChanged, QueueChanged, QueueRemoved,
-                 UsageChanged, ReservationChanged, ReservationRemoved, UserNamed, ShapeAdded,
-                 ShapeRemoved, JobQueued, JobUnqueued, JobStarted, JobSaved, JobStopping,
-                 JobReleased, BookingsChanged, PlanRefused>;
+using Change = std::variant<NodeChanged, NodeRemoved, LevelsChanged, RulesChanged, QueueChanged,
+                            QueueRemoved, UsageChanged, ReservationChanged, ReservationRemoved,
+                            UserNamed, ShapeAdded, ShapeRemoved, JobQueued, JobUnqueued, JobStarted,
+                            JobSaved, JobStopping, JobReleased, BookingsChanged, PlanRefused>;
 
 // ---- the answer -------------------------------------------------------------------------------
 
@@ -211,18 +211,18 @@ struct Blocked {
         NotEligible,    // Its begin time or back-off has not come.
         Held,
         Dependency,
-        Parallel,      // The array's own bound.
-        QueueLimit,    // `resource` of queue `queue`: limit, used, wanted.
-        BorrowLimit,   // Beyond what the queue may borrow.
-        LendLimit,     // What is free is kept for its owner, `queue`.
-        UserLimit,     // Of one user in the queue.
-        MaxJobs,       // So many of the queue run.
-        UserMaxJobs,   // So many of the user in the queue run.
-        Guarantee,     // Not preemptible, so within the guarantee only.
-        BehindFirst,   // Strict fifo: `behind` goes first.
-        Window,        // Would run into the reservation `reservation`.
-        Topology,      // Enough nodes fit, but no domain of the level asked for holds them.
-        Victims,       // Waits until jobs that were told to stop have stopped.
+        Parallel,     // The array's own bound.
+        QueueLimit,   // `resource` of queue `queue`: limit, used, wanted.
+        BorrowLimit,  // Beyond what the queue may borrow.
+        LendLimit,    // What is free is kept for its owner, `queue`.
+        UserLimit,    // Of one user in the queue.
+        MaxJobs,      // So many of the queue run.
+        UserMaxJobs,  // So many of the user in the queue run.
+        Guarantee,    // Not preemptible, so within the guarantee only.
+        BehindFirst,  // Strict fifo: `behind` goes first.
+        Window,       // Would run into the reservation `reservation`.
+        Topology,     // Enough nodes fit, but no domain of the level asked for holds them.
+        Victims,      // Waits until jobs that were told to stop have stopped.
     };
     Reason reason = Reason::NotEvaluated;
     std::int64_t nodes_wanted = 0;  // Of the group that is shortest.
@@ -311,7 +311,7 @@ struct Explanation {
         std::vector<std::string> path;
         std::int64_t nodes_fit = 0, nodes_wanted = 0;
     };
-    std::optional<Domain> closest;  // If the topology is what it lacks.
+    std::optional<Domain> closest;          // If the topology is what it lacks.
     Time expected_start, earliest, latest;  // 0: unknown. p50, p10, p90.
     struct Sooner {
         enum class Change : std::uint8_t { Nodes, Devices, Kind, Time, Topology, Queue };
@@ -334,7 +334,7 @@ struct QueueStanding {
         std::int64_t guarantee = 0, used = 0, borrowed = 0, lent = 0, limit = -1;
     };
     std::vector<Line> lines;  // "gpus", "cpus", "memory" and every resource that its settings name.
-    std::int64_t share = 0;     // As in Explanation.
+    std::int64_t share = 0;   // As in Explanation.
     std::int64_t position = 0;  // Among its siblings: 1 = served next.
     std::int64_t running = 0, pending = 0;
     JobId next;  // What would start next; none: nothing waits.

@@ -48,6 +48,7 @@ public:
     /// "1:n2,n3 2:n1" and the reasons of shapes that wait.
     std::string show(Time now = {1000}) {
         const Plan plan = index.plan(now);
+        if (plan.bookings) put(BookingsChanged{*plan.bookings});
         std::string out;
         for (const Start& start : plan.starts) {
             out += (out.empty() ? "" : " ") + std::to_string(start.job.value) + ":";

@@ -19,15 +19,17 @@ constexpr std::array kTaskStates = {"task.accepted", "task.pulling", "task.prepa
 constexpr std::array kHealth = {"node.unknown", "node.ready", "node.suspect", "node.lost"};
 constexpr std::array kLeases = {"lease.live", "lease.asking", "lease.outage", "lease.cut-off"};
 constexpr std::array kReasons = {
-    "wait.not-evaluated", "wait.never-fits",   "wait.no-nodes", "wait.not-enough-free",
-    "wait.reserved",      "wait.not-eligible", "wait.held",     "wait.dependency",
-    "wait.parallel"};
+    "wait.not-evaluated", "wait.never-fits",   "wait.no-nodes",      "wait.not-enough-free",
+    "wait.reserved",      "wait.not-eligible", "wait.held",          "wait.dependency",
+    "wait.parallel",      "wait.queue-limit",  "wait.borrow-limit",  "wait.lend-limit",
+    "wait.user-limit",    "wait.max-jobs",     "wait.user-max-jobs", "wait.guarantee",
+    "wait.behind-first",  "wait.window",       "wait.topology",      "wait.victims"};
 constexpr std::array kCauses = {"cause.none",      "cause.success",      "cause.user-error",
                                 "cause.oom",       "cause.time-limit",   "cause.deadline",
                                 "cause.log-rule",  "cause.image",        "cause.launch",
                                 "cause.node-lost", "cause.device-fault", "cause.preempted",
                                 "cause.requeued",  "cause.cancelled",    "cause.fenced",
-                                "cause.peer",      "cause.vanished"};
+                                "cause.peer",      "cause.vanished",     "cause.resized"};
 
 template <class Names, class Value>
 const char* named(const Names& names, Value value) {
