@@ -203,6 +203,22 @@ TEST(Gang, starts_when_all_stand_at_the_barrier_and_ends_when_all_ended) {
     EXPECT_EQ(world.job(id).state, JobState::Succeeded);
 }
 
+TEST(Gang, every_rank_learns_where_all_stand) {
+    World world;
+    for (const char* name : {"n1", "n2"}) world.hello(name);
+    world.must(SetTopology{
+        world.root, {{"zone", "leaf"}, {{"n1", {"z1", "l1"}}, {"n2", {"z1", "l2"}}}}});
+    world.submit(gang_job(2, 8));
+    world.plan();
+    const auto orders = world.sent<protocol::StartTask>();
+    ASSERT_EQ(orders.size(), 2u);
+    for (const protocol::StartTask& order : orders) {
+        EXPECT_EQ(order.levels, (std::vector<std::string>{"zone", "leaf"}));
+        EXPECT_EQ((*order.gang)[0].path, (std::vector<std::string>{"z1", "l1"}));
+        EXPECT_EQ((*order.gang)[1].path, (std::vector<std::string>{"z1", "l2"}));
+    }
+}
+
 TEST(Gang, the_first_bad_end_decides_and_the_others_are_peers) {
     World world;
     for (const char* name : {"n1", "n2"}) world.hello(name);

@@ -134,7 +134,8 @@ std::shared_ptr<const protocol::Gang> Stepper::gang_of(const Job& job,
         if (placed.spare) continue;
         const model::NodeFacts& facts = *tables_.nodes.at(placed.node.value).facts;
         gang->push_back({facts.name, facts.addresses.empty() ? "" : facts.addresses.front(),
-                         placed.group, slots_of(placed, spec.launch)});
+                         placed.group, slots_of(placed, spec.launch),
+                         model::path_of(*tables_.topology, facts)});
     }
     return gang;
 }
@@ -162,6 +163,7 @@ void Stepper::send_start(const Job& job, std::uint32_t rank,
     order.devices = placed.devices;
     order.device_share = placed.share;
     order.device_memory = placed.share_memory;
+    order.levels = tables_.topology->levels;
     order.cpus = placed.cpus;
     order.memory = placed.memory;
     order.restart_count = job.restarts + job.faults;

@@ -46,13 +46,15 @@ void put(const Gang& gang, pb::Gang* out) {
         m->set_address(member.address);
         m->set_role(member.role);
         m->set_slots(member.slots);
+        for (const std::string& domain : member.path) m->add_path(domain);
     }
 }
 Gang get(const pb::Gang& in) {
     Gang gang;
-    gang.reserve(static_cast<std::size_t>(in.members_size()));
-    for (const pb::GangMember& m : in.members())
-        gang.push_back({m.name(), m.address(), m.role(), m.slots()});
+    for (const pb::GangMember& m : in.members()) {
+        gang.push_back({m.name(), m.address(), m.role(), m.slots(), {}});
+        gang.back().path.assign(m.path().begin(), m.path().end());
+    }
     return gang;
 }
 
@@ -373,6 +375,7 @@ struct ControllerPutter {
         o->set_barrier(m.barrier);
         o->set_device_share(m.device_share);
         o->set_device_memory(m.device_memory.value);
+        for (const std::string& level : m.levels) o->add_levels(level);
     }
     void operator()(const Go& m) const {
         pb::Go* o = out->mutable_go();
@@ -460,6 +463,7 @@ StartTask get(const pb::StartTask& i) {
     m.barrier = i.barrier();
     m.device_share = i.device_share();
     m.device_memory = Bytes{i.device_memory()};
+    m.levels.assign(i.levels().begin(), i.levels().end());
     return m;
 }
 

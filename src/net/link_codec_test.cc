@@ -81,7 +81,7 @@ public:
         m.queue = text();
         m.spec = std::make_shared<const std::string>(text());
         m.gang = std::make_shared<const Gang>(many<GangMember>([this] {
-            return GangMember{text(), text(), any32(), any32()};
+            return GangMember{text(), text(), any32(), any32(), texts()};
         }));
         m.role = any32();
         m.role_index = any32();
@@ -97,6 +97,7 @@ public:
         m.barrier = flag();
         m.device_share = number();
         m.device_memory = Bytes{number()};
+        m.levels = texts();
         return m;
     }
     AgentMessage agent_message() {
@@ -174,7 +175,9 @@ bool same(const ControllerMessage& a, const ControllerMessage& b) {
            x->array_element == y.array_element && x->devices == y.devices && x->cpus == y.cpus &&
            x->memory == y.memory && x->restart_count == y.restart_count &&
            x->latest_checkpoint == y.latest_checkpoint && x->checkpoint_step == y.checkpoint_step &&
-           x->deadline == y.deadline && x->barrier == y.barrier;
+           x->deadline == y.deadline && x->barrier == y.barrier &&
+           x->device_share == y.device_share && x->device_memory == y.device_memory &&
+           x->levels == y.levels;
 }
 
 /// How many members an aggregate has: one added to the protocol must be added to agent.proto.
@@ -196,13 +199,13 @@ TEST(LinkCodec, EveryFieldOfTheProtocolIsInTheContract) {
         "a field was added: give it a number in api/agent.proto, convert it in "
         "net/link_codec.cc, fill it in this test's Maker, then change this count";
     EXPECT_EQ(member_count<TaskKey>(), 3U) << what;
-    EXPECT_EQ(member_count<GangMember>(), 4U) << what;
+    EXPECT_EQ(member_count<GangMember>(), 5U) << what;
     EXPECT_EQ(member_count<LaunchPoint>(), 2U) << what;
     EXPECT_EQ(member_count<LeaseRules>(), 4U) << what;
     EXPECT_EQ(member_count<PeerAddress>(), 3U) << what;
     EXPECT_EQ(member_count<Welcome>(), 5U) << what;
     EXPECT_EQ(member_count<LeaseGrant>(), 3U) << what;
-    EXPECT_EQ(member_count<StartTask>(), 21U) << what;
+    EXPECT_EQ(member_count<StartTask>(), 22U) << what;
     EXPECT_EQ(member_count<Go>(), 5U) << what;
     EXPECT_EQ(member_count<NoticeTask>(), 5U) << what;
     EXPECT_EQ(member_count<StopTask>(), 4U) << what;

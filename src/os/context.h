@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Context {
 
 std::vector<model::Device> find_devices(const std::vector<model::Device>& known,
                                         const std::vector<std::string>& ids);
+/// Of these devices' nics those that are network interfaces of the kernel, not RDMA devices.
+std::set<std::string> interfaces_among(const std::vector<model::Device>& devices);
 /// Of the interface that has `address`; "" when none does.
 std::string interface_of(const std::string& address);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/json_writer.h"
 #include "base/text.h"
 
 namespace muster::os {
@@ -132,6 +131,46 @@ void set_devices(Variables& out, const EnvironmentAsk& ask) {
     out.set("MUSTER_DEVICES", join(all, ","));
 }
 
+/// "0.25", of thousandths.
+std::string fraction_text(std::int64_t share) {
+    std::string text = std::to_string(1000 + share % 1000).substr(1);
+    text.erase(text.find_last_not_of('0') + 1);
+    return std::to_string(share / 1000) + (text.empty() ? "" : "." + text);
+}
+
+/// What it has of its one device. MPS keeps to the two that it reads itself where it is what the
+/// node declared to enforce shares; 0 is the device's number among those that the task sees.
+void set_share(Variables& out, const EnvironmentAsk& ask) {
+    const protocol::StartTask& order = ask.order;
+    if (order.device_share > 0) out.set("MUSTER_GPU_FRACTION", fraction_text(order.device_share));
+    if (order.device_memory.value > 0) out.set("MUSTER_GPU_MEMORY", order.device_memory.value);
+    if (ask.devices.size() != 1) return;
+    const model::Device& device = ask.devices.front();
+    if (!device.share_enforced || device.vendor != "nvidia") return;
+    if (order.device_share > 0)
+        out.set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                std::max<std::int64_t>(order.device_share / 10, 1));
+    if (order.device_memory.value > 0)
+        out.set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                "0=" + std::to_string(std::max<std::int64_t>(order.device_memory.value >> 20, 1)) +
+                    "M");
+}
+
+/// Network devices near the task's, as far as the node declares them for all of these: a list
+/// that lacks some would keep NCCL off what it could use. "=": exactly these names.
+void set_nics(Variables& out, const EnvironmentAsk& ask) {
+    std::vector<std::string> hcas, interfaces;
+    for (const model::Device& device : ask.devices) {
+        if (device.nics.empty()) return;
+        for (const std::string& nic : device.nics) {
+            std::vector<std::string>& list = ask.interfaces.contains(nic) ? interfaces : hcas;
+            if (std::find(list.begin(), list.end(), nic) == list.end()) list.push_back(nic);
+        }
+    }
+    if (!hcas.empty()) out.set("NCCL_IB_HCA", "=" + join(hcas, ","));
+    if (!interfaces.empty()) out.set("NCCL_SOCKET_IFNAME", "=" + join(interfaces, ","));
+}
+
 /// Host files, and on several nodes the way to the others: muster-task in place of ssh.
 void set_mpi(Variables& out, const EnvironmentAsk& ask) {
     out.set("OMPI_MCA_orte_default_hostfile", ask.host_file);
@@ -176,8 +215,19 @@ void set_launch(Variables& out, const EnvironmentAsk& ask, const World& world) {
     const bool per_gpu = ask.spec.launch == Launch::PerGpu;
     out.set("NODE_RANK", world.node);
     out.set("NNODES", nodes);
-    if (ask.spec.launch == Launch::Torchrun) {
+    if (is_elastic(order, ask.spec)) {
+        const model::Role& role = ask.spec.roles[order.role];
+        out.set("PET_NNODES", std::to_string(role.nodes) + ":" + std::to_string(role.nodes_max));
+        out.set("PET_RDZV_BACKEND", "c10d");
+        // Of this attempt: what is left of an earlier one must not join.
+        out.set("PET_RDZV_ID",
+                std::to_string(order.key.job.value) + "-" + std::to_string(order.key.epoch));
+        // Muster restarts, and counts; both together would multiply.
+        out.set("PET_MAX_RESTARTS", 0);
+    } else if (ask.spec.launch == Launch::Torchrun) {
         out.set("PET_NNODES", nodes);
+    }
+    if (ask.spec.launch == Launch::Torchrun) {
         out.set("PET_NPROC_PER_NODE", std::max<std::int64_t>(slots, 1));
         out.set("PET_NODE_RANK", world.node);
     }
@@ -194,6 +244,7 @@ void set_threads(Variables& out, const EnvironmentAsk& ask) {
             std::max<std::int64_t>(ask.order.cpus.value / 1000 / std::max(ranks, 1), 1));
     out.set_if("GLOO_SOCKET_IFNAME", ask.interface);
     out.set_if("NCCL_SOCKET_IFNAME", ask.interface);
+    set_nics(out, ask);
 }
 
 }  // namespace
@@ -209,6 +260,7 @@ std::vector<std::string> task_environment(const EnvironmentAsk& ask) {
     set_user(out, ask);
     set_identity(out, ask);
     set_devices(out, ask);
+    set_share(out, ask);
     set_launch(out, ask, world);
     set_threads(out, ask);
     for (const model::EnvVar& variable : ask.spec.env) out.set(variable.name, variable.value);
@@ -252,6 +304,8 @@ std::vector<std::string> master_environment(const EnvironmentAsk& ask, const std
     if (ask.spec.launch == Launch::Torchrun) {
         out.set("PET_MASTER_ADDR", master);
         out.set("PET_MASTER_PORT", port);
+        if (is_elastic(ask.order, ask.spec))
+            out.set("PET_RDZV_ENDPOINT", master + ":" + std::to_string(port));
     }
     out.set("JAX_COORDINATOR_ADDRESS", master + ":" + std::to_string(port));
     out.set("DMLC_TRACKER_URI", master);
@@ -264,6 +318,11 @@ std::vector<std::string> master_environment(const EnvironmentAsk& ask, const std
         return own.contains(variable.substr(0, variable.find('=')));
     });
     return all;
+}
+
+bool is_elastic(const protocol::StartTask& order, const model::JobSpec& spec) {
+    const model::Role& role = spec.roles[order.role];
+    return spec.launch == Launch::Torchrun && role.nodes_max > role.nodes;
 }
 
 bool is_mpi_gang(const protocol::StartTask& order, const model::JobSpec& spec) {
@@ -295,28 +354,6 @@ std::string host_file(const protocol::StartTask& order) {
 
 std::string machine_file(const protocol::StartTask& order) {
     return hosts(order, ":");
-}
-
-std::string topology_json(const EnvironmentAsk& ask) {
-    JsonWriter json;
-    json.begin_object()
-        .field("version", 1)
-        .field("node_rank", static_cast<std::int64_t>(ask.order.key.rank));
-    json.key("nodes").begin_array();
-    if (ask.order.gang)
-        for (const GangMember& member : *ask.order.gang) {
-            json.begin_object().field("name", member.name).field("address", member.address);
-            json.field("role", static_cast<std::int64_t>(member.role));
-            json.field("slots", static_cast<std::int64_t>(member.slots)).end_object();
-        }
-    json.end_array().key("devices").begin_array();
-    for (const model::Device& device : ask.devices) {
-        json.begin_object().field("id", device.id).field("kind", device.kind);
-        json.field("class", device.device_class).field("numa", device.numa);
-        json.field("link_group", device.link_group).end_object();
-    }
-    json.end_array().end_object();
-    return std::move(json).text() + "\n";
 }
 
 }  // namespace muster::os

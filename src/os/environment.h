@@ -3,6 +3,7 @@
 // Pure: everything that is looked up on the node comes in as an argument.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct EnvironmentAsk {
     UserFacts user;
     std::vector<model::Device> devices;  // Those of the order, in its order.
     std::string interface;               // That carries the node's address; "": not known.
+    std::set<std::string> interfaces;    // Of the devices' nics, those that are interfaces.
     std::string shell;                   // "/bin/bash"
     // As the task sees them (a container has paths of its own).
     std::string socket, notice_file, topology_file, host_file, scratch;
@@ -37,6 +39,8 @@ std::vector<std::string> master_environment(const EnvironmentAsk& ask, const std
 
 /// Processes that `run` is started as on this node.
 int local_ranks(const protocol::StartTask& order, const model::JobSpec& spec);
+/// torchrun with a range of nodes: it needs a rendezvous.
+bool is_elastic(const protocol::StartTask& order, const model::JobSpec& spec);
 /// `launch: mpi` over several nodes: there is more to it than variables.
 bool is_mpi_gang(const protocol::StartTask& order, const model::JobSpec& spec);
 /// False on the nodes that mpirun starts its processes on by itself.
@@ -45,7 +49,8 @@ bool runs_command(const protocol::StartTask& order, const model::JobSpec& spec);
 std::string host_file(const protocol::StartTask& order);
 /// "host:N", every host once.
 std::string machine_file(const protocol::StartTask& order);
-/// {"hosts":[…],"rank":…,"devices":[…]}
+/// The file of MUSTER_TOPOLOGY_FILE (docs/agent.md): where the gang stands, and what is near what
+/// on this node.
 std::string topology_json(const EnvironmentAsk& ask);
 
 }  // namespace muster::os

@@ -16,6 +16,31 @@ std::uint32_t narrow(Reader& reader) {
     return static_cast<std::uint32_t>(reader.number());
 }
 
+// An older agent stops before this; what an older agent wrote ends before it.
+void put_more(Writer& writer, const protocol::StartTask& order) {
+    writer.signed_number(order.device_share);
+    writer.signed_number(order.device_memory.value);
+    const auto put = [&](const std::vector<std::string>& texts) {
+        writer.number(texts.size());
+        for (const std::string& text : texts) writer.text(text);
+    };
+    put(order.levels);
+    if (!order.gang) return;
+    for (const protocol::GangMember& member : *order.gang) put(member.path);
+}
+
+void get_more(Reader& reader, protocol::StartTask& order, protocol::Gang& gang) {
+    if (reader.at_end()) return;
+    order.device_share = reader.signed_number();
+    order.device_memory.value = reader.signed_number();
+    const auto get = [&](std::vector<std::string>& texts) {
+        texts.resize(reader.count());
+        for (std::string& text : texts) text = reader.text();
+    };
+    get(order.levels);
+    for (protocol::GangMember& member : gang) get(member.path);
+}
+
 }  // namespace
 
 std::string encode(const protocol::StartTask& order) {
@@ -50,6 +75,7 @@ std::string encode(const protocol::StartTask& order) {
     writer.signed_number(order.checkpoint_step);
     writer.signed_number(order.deadline.ms);
     writer.flag(order.barrier);
+    put_more(writer, order);
     std::string bytes = std::move(writer).bytes();
     // A file that a power cut has emptied or torn is told by its sum.
     Fnv sum;
@@ -85,7 +111,6 @@ std::optional<protocol::StartTask> decode_order(std::string_view bytes) {
         member.role = narrow(reader);
         member.slots = narrow(reader);
     }
-    order.gang = std::make_shared<const protocol::Gang>(std::move(gang));
     order.role = narrow(reader);
     order.role_index = narrow(reader);
     order.array_job = reader.signed_number();
@@ -99,6 +124,8 @@ std::optional<protocol::StartTask> decode_order(std::string_view bytes) {
     order.checkpoint_step = reader.signed_number();
     order.deadline.ms = reader.signed_number();
     order.barrier = reader.flag();
+    get_more(reader, order, gang);
+    order.gang = std::make_shared<const protocol::Gang>(std::move(gang));
     if (!reader.ok()) return std::nullopt;
     return order;
 }

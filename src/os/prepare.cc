@@ -86,6 +86,7 @@ EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
             .user = std::move(user),
             .devices = find_devices(ask.devices, ask.order.devices),
             .interface = ask.interface,
+            .interfaces = interfaces_among(find_devices(ask.devices, ask.order.devices)),
             .shell = ask.shell,
             .socket = run + "/sock",
             .notice_file = run + "/notice",
@@ -369,6 +370,14 @@ std::vector<model::Device> find_devices(const std::vector<model::Device>& known,
     for (const std::string& id : ids)
         for (const model::Device& device : known)
             if (device.id == id) found.push_back(device);
+    return found;
+}
+
+std::set<std::string> interfaces_among(const std::vector<model::Device>& devices) {
+    std::set<std::string> found;
+    for (const model::Device& device : devices)
+        for (const std::string& nic : device.nics)
+            if (::access(("/sys/class/net/" + nic).c_str(), F_OK) == 0) found.insert(nic);
     return found;
 }
 

@@ -48,9 +48,11 @@ struct GangMember {
     std::string address;
     std::uint32_t role = 0;
     std::uint32_t slots = 1;  // Ranks on this node.
+    /// Its domain at each of the order's levels, "" where it is in none; empty: not told.
+    std::vector<std::string> path;
     friend bool operator==(const GangMember&, const GangMember&) = default;
 };
-/// In rank order; shared by all orders of one attempt.
+/// In rank order, without spares; shared by all orders of one attempt.
 using Gang = std::vector<GangMember>;
 /// Where a task's supervisor takes commands of the other nodes of its own gang (`launch: mpi`).
 /// The secret is the supervisor's, of this attempt: to be shown and logged nowhere.
@@ -139,6 +141,7 @@ struct StartTask {
     bool barrier = false;           // Stay Ready until Go.
     std::int64_t device_share = 0;  // Thousandths of its one device; 0: whole devices.
     Bytes device_memory;            // So much of its memory; 0: whole devices.
+    std::vector<std::string> levels;  // Of the gang's paths, from the top down.
 };
 struct Go {
     Term term = 0;
