@@ -143,7 +143,8 @@ private:
         const std::uint32_t required = state_.level_of(shape.topology.required);
         const std::uint32_t slices =
             shape.topology.slice > 0 ? state_.level_of(shape.topology.slice_required) : kNone;
-        if (required == kNone) return pick(all, nodes, slices, shape.topology.slice);
+        const std::int64_t spares = nodes - group.nodes, slice = shape.topology.slice;
+        if (required == kNone) return pick(all, nodes, slices, slice, spares);
         std::optional<std::vector<When>> best;
         for (std::size_t from = 0; from < all.size();) {
             const std::uint32_t domain = state_.order[all[from].node]->domains[required];
@@ -152,7 +153,7 @@ private:
             if (domain != kNone) {
                 const std::vector<When> here(all.begin() + static_cast<std::ptrdiff_t>(from),
                                              all.begin() + static_cast<std::ptrdiff_t>(to));
-                auto found = pick(here, nodes, slices, shape.topology.slice);
+                auto found = pick(here, nodes, slices, slice, spares);
                 if (found && (!best || last(*found) < last(*best))) best = std::move(found);
             }
             from = to;
@@ -161,7 +162,8 @@ private:
     }
     /// The `nodes` that are free first; by whole slices if there are.
     std::optional<std::vector<When>> pick(std::vector<When> from, std::int64_t nodes,
-                                          std::uint32_t level, std::int64_t slice) const {
+                                          std::uint32_t level, std::int64_t slice,
+                                          std::int64_t spares) const {
         const auto wanted = static_cast<std::size_t>(nodes);
         if (from.size() < wanted) return std::nullopt;
         if (level == kNone) {
@@ -185,12 +187,17 @@ private:
         std::ranges::stable_sort(
             ready, [](const auto& a, const auto& b) { return earlier(a.back(), b.back()); });
         std::vector<When> out;
+        const std::size_t in_slices = wanted - static_cast<std::size_t>(spares);
         for (const auto& nodes_of : ready) {
-            if (out.size() >= wanted) break;
+            if (out.size() >= in_slices) break;
             out.insert(out.end(), nodes_of.begin(), nodes_of.end());
         }
-        if (out.size() < wanted) return std::nullopt;
-        out.resize(wanted);
+        if (out.size() < in_slices) return std::nullopt;
+        std::ranges::sort(from, earlier);
+        for (const When& when : from) {
+            if (out.size() >= wanted) break;
+            if (std::ranges::find(out, when.node, &When::node) == out.end()) out.push_back(when);
+        }
         return out;
     }
 
@@ -305,35 +312,51 @@ bool slow_fits(State& state, ShapeEntry& entry, std::size_t group, const Choice&
                bool usable_only, std::span<const NodeId> avoid) {
     const GroupAsk& ask = entry.shape.groups[group];
     const model::TopologyAsk& topology = entry.shape.topology;
-    const std::int64_t nodes = ask.nodes + (group == 0 ? topology.spares : 0);
     const std::uint32_t required = state.level_of(topology.required);
     const std::uint32_t slices =
         topology.slice > 0 ? state.level_of(topology.slice_required) : kNone;
-    std::int64_t here = 0, in_slice = 0, best = 0;
+    const std::int64_t spares = group == 0 ? topology.spares : 0;
+    std::int64_t here = 0, all = 0, in_slice = 0;
+    bool fits = false;
     std::uint32_t domain = kNone, slice = kNone;
     const auto close_slice = [&] {
         if (slices != kNone) here += in_slice / topology.slice * topology.slice;
         in_slice = 0;
     };
+    const auto close_domain = [&] {  // Spares need not stand in a slice.
+        close_slice();
+        fits |= here >= ask.nodes && all >= ask.nodes + spares;
+        here = all = 0;
+    };
     for (const NodeEntry* node : state.order) {
         const std::uint32_t in = required == kNone ? 0 : node->domains[required];
         const std::uint32_t part = slices == kNone ? 0 : node->domains[slices];
         if (part != slice) close_slice(), slice = part;
-        if (in != domain) close_slice(), best = std::max(best, here), here = 0, domain = in;
-        if (in == kNone || part == kNone) continue;
+        if (in != domain) close_domain(), domain = in;
+        if (in == kNone) continue;
         if (usable_only && (!node->usable || std::ranges::find(avoid, node->id) != avoid.end()))
             continue;
         if (!fits_empty(state, *node, entry, ask, choice)) continue;
-        ++(slices == kNone ? here : in_slice);
+        ++all;
+        if (part != kNone) ++(slices == kNone ? here : in_slice);
     }
-    close_slice();
-    return std::max(best, here) >= nodes;
+    close_domain();
+    return fits;
 }
 
 }  // namespace
 
+bool known_level(const State& state, const std::string& name) {
+    for (const char* known : {"", "cluster", "node", "link", "nvlink", "numa"})
+        if (name == known) return true;
+    return state.level_of(name) != kNone;
+}
+
 bool ever_fits(State& state, ShapeEntry& entry, bool usable_only, std::span<const NodeId> avoid) {
     state.prepare(entry);
+    const model::TopologyAsk& topology = entry.shape.topology;
+    if (!known_level(state, topology.required)) return false;
+    if (topology.slice > 0 && !known_level(state, topology.slice_required)) return false;
     if (!usable_only && entry.never_known && entry.nodes_version == state.nodes_version)
         return !entry.never;
     bool all = true;

@@ -15,6 +15,8 @@ std::optional<Booking> find_window(PlanIndex::State& state, const Request& reque
 /// How the booking lies on its nodes.
 void lay(PlanIndex::State& state, const Booking& booking, const ShapeEntry& shape,
          const Prediction& predicted);
+/// Whether the site has such a level, or every site has.
+bool known_level(const PlanIndex::State& state, const std::string& name);
 /// Whether the shape fits on the nodes known when nothing runs. `usable_only`: on those that may
 /// be used now, without `avoid`.
 bool ever_fits(PlanIndex::State& state, ShapeEntry& entry, bool usable_only,

@@ -119,17 +119,18 @@ void PlanIndex::State::recount(NodeEntry& node) {
     show(node);
 }
 
-void PlanIndex::State::use(QueueEntry* queue, UserBook& user, const Demand& demand, int sign) {
+void PlanIndex::State::use(QueueEntry* queue, UserBook& user, const Demand& demand, int sign,
+                           int jobs) {
     const auto add = [&](ResourceVec& to) {
         for (const auto& [resource, amount] : demand) to[resource] += sign * amount;
     };
     add(user.used);
-    user.running += sign;
+    user.running += sign * jobs;
     user.share_of = 0;
     add(used);
     for (; queue != nullptr; queue = queue->parent) {
         add(queue->used);
-        queue->running += sign;
+        queue->running += sign * jobs;
         queue->share_of = 0;
     }
 }

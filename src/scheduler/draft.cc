@@ -14,11 +14,12 @@ void Draft::take(NodeEntry& node, Take take) {
     change(node, std::move(take), +1);
 }
 
-void Draft::use(QueueEntry* queue, UserBook& user, Demand demand) {
-    state_.use(queue, user, demand, +1);
+void Draft::use(QueueEntry* queue, UserBook& user, Demand demand, int jobs) {
+    state_.use(queue, user, demand, +1, jobs);
     Done& done = log_.emplace_back();
     done.queue = queue;
     done.user = &user;
+    done.jobs = jobs;
     done.demand = std::move(demand);
 }
 
@@ -53,7 +54,8 @@ void Draft::undo_to(std::size_t mark) {
         Done done = std::move(log_.back());
         log_.pop_back();
         if (done.node != nullptr) state_.take(*done.node, done.take, -done.sign);
-        if (done.queue != nullptr) state_.use(done.queue, *done.user, done.demand, -done.sign);
+        if (done.queue != nullptr) 
+            state_.use(done.queue, *done.user, done.demand, -done.sign, done.jobs);
         if (done.released != nullptr) done.released->drafted = 0;
     }
 }

@@ -17,7 +17,8 @@ public:
 
     void take(NodeEntry& node, Take take);
     void give(NodeEntry& node, Take take) { change(node, std::move(take), -1); }
-    void use(QueueEntry* queue, UserBook& user, Demand demand);
+    /// `jobs`: of how many it is; 0: of one that is counted already.
+    void use(QueueEntry* queue, UserBook& user, Demand demand, int jobs);
     /// The job's capacity comes back, unless this draft gave it back already.
     void release(StartedJob& job);
     bool released(const StartedJob& job) const { return job.drafted != 0; }
@@ -35,7 +36,7 @@ private:
         UserBook* user = nullptr;
         Demand demand;
         StartedJob* released = nullptr;
-        int sign = 1;
+        int sign = 1, jobs = 1;
     };
     void change(NodeEntry& node, Take take, int sign);
 

@@ -63,12 +63,22 @@ struct Apply {
                 wake_booked(node);
             return;
         }
+        std::vector<StartedJob*> here;
+        for (const NodeHold& hold : node.held)
+            if (std::ranges::find(here, hold.job) == here.end()) here.push_back(hold.job);
+        for (StartedJob* job : here) rates(*job, -1);
         node.id = change.id, node.facts = change.facts, node.usable = change.usable;
         node.path = std::move(path), node.risk = change.risk;
         state.stale = true;
         read_facts(state, node);
         for (NodeHold& hold : node.held)
             hold.take = take_of(node, hold.job->start.slots[hold.slot], hold.job->shape->shape);
+        for (StartedJob* job : here) {  // What they use is read in the new facts.
+            state.use(job->shape->queue, *job->user_book, job->demand, -1);
+            job->demand = demand_of(*job);
+            state.use(job->shape->queue, *job->user_book, job->demand, +1);
+            weigh(*job), rates(*job, +1);
+        }
         for (NodeClaim& claim : node.claims) claim.take = {};
         state.recount(node);
         for (const JobId job : state.claimants) claim(state.queued.at(job), false);

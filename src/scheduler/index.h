@@ -364,7 +364,7 @@ struct PlanIndex::State {
     void take(NodeEntry& node, const Take& take, int sign);  // +1: taken, -1: given back.
     void show(NodeEntry& node);                              // Puts it on its shelves as it is now.
     void recount(NodeEntry& node);                           // From held and claims.
-    void use(QueueEntry* queue, UserBook& user, const Demand& demand, int sign);
+    void use(QueueEntry* queue, UserBook& user, const Demand& demand, int sign, int jobs = 1);
 
     // ---- wake.cc
     void wake_at(const NodeEntry& node);

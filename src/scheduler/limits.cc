@@ -40,13 +40,13 @@ std::int64_t kept_for_others(const PlanIndex::State& state, const QueueEntry* qu
 
 std::optional<Blocked> limit_of(const PlanIndex::State& state, QueueEntry* leaf,
                                 const UserBook& user, const Demand& demand, bool preemptible,
-                                QueueEntry** blocking) {
+                                bool counts, QueueEntry** blocking) {
     using Reason = Blocked::Reason;
     *blocking = leaf;
     const model::QueueSettings& settings = leaf->queue.settings;
     Blocked count;
     count.queue = leaf->queue.id;
-    if (settings.user_max_jobs >= 0 && user.running >= settings.user_max_jobs) {
+    if (counts && settings.user_max_jobs >= 0 && user.running >= settings.user_max_jobs) {
         count.reason = Reason::UserMaxJobs;
         count.limit = settings.user_max_jobs, count.used = user.running, count.wanted = 1;
         return count;
@@ -59,7 +59,7 @@ std::optional<Blocked> limit_of(const PlanIndex::State& state, QueueEntry* leaf,
     for (QueueEntry* queue = leaf; queue != nullptr; queue = queue->parent) {
         *blocking = queue;
         const std::int64_t max_jobs = queue->queue.settings.max_jobs;
-        if (max_jobs >= 0 && queue->running >= max_jobs) {
+        if (counts && max_jobs >= 0 && queue->running >= max_jobs) {
             count.reason = Reason::MaxJobs, count.queue = queue->queue.id;
             count.limit = max_jobs, count.used = queue->running, count.wanted = 1;
             return count;

@@ -327,6 +327,8 @@ void Pass::keep_promises() {
         const std::size_t mark = draft_.mark();
         draft_.unclaim(job);
         auto placed = placer_.place_on(request, job.ask.claim->slots);
+        if (!placed) placed = place_most(request, 1);
+        request.elastic_extra = 0;
         if (!placed) placed = placer_.place(request);
         if (placed) {
             plan_.starts.push_back({id, std::move(placed->slots)});
@@ -341,6 +343,29 @@ void Pass::keep_promises() {
     }
 }
 
+/// With as many nodes beyond the least as there are; nothing if not with `least` more.
+std::optional<Placement> Pass::place_most(Request& request, std::int64_t least) {
+    const GroupAsk& group = request.shape->shape.groups[0];
+    const std::int64_t step = std::max<std::int64_t>(1, request.shape->shape.topology.slice);
+    std::int64_t low = (least + step - 1) / step, high = (group.nodes_max - group.nodes) / step;
+    const auto with = [&](std::int64_t steps) {
+        request.elastic_extra = steps * step;
+        return placer_.place(request);
+    };
+    if (high < low) return std::nullopt;
+    if (auto placed = with(high)) return placed;
+    const std::size_t mark = draft_.mark();
+    auto best = with(low);
+    if (!best) return std::nullopt;
+    while (high - low > 1) {
+        const std::int64_t middle = low + (high - low) / 2;
+        draft_.undo_to(mark);
+        (with(middle) ? low : high) = middle;
+    }
+    draft_.undo_to(mark);
+    return with(low);
+}
+
 Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
     if (job.ask.claim != nullptr) return Outcome::Skipped;
     if (still_blocked(job)) {
@@ -349,16 +374,15 @@ Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
         else
             sleep_by_capacity(*job.shape);
         if (!look_) state_.sleep(*job.shape, state_.waiting_booking);
+        // Whom to stop for it may have changed.
+        if (!look_) state_.untried.push_back({job.shape, nullptr, job.shape->slept});
         return Outcome::Blocked;
     }
     Request request = request_of(job);
     const GroupAsk& group = job.shape->shape.groups[0];
     std::optional<Placement> placed;
     if (group.nodes_max > group.nodes && job.shape->jobs == 1 && !blocked_)
-        for (std::int64_t extra = group.nodes_max - group.nodes; extra > 0 && !placed; extra /= 2) {
-            request.elastic_extra = extra;
-            placed = placer_.place(request);
-        }
+        placed = place_most(request, 1);
     request.elastic_extra = 0;
     if (!placed) placed = placer_.place(request);
     if (placed) {

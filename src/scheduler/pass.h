@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "scheduler/draft.h"
@@ -64,7 +65,9 @@ private:
     bool choose(Search& search, const GroupAsk& group, const Choice& choice, std::int64_t nodes);
     bool settle(Search& search);
     bool anybody(const Search& search, const Demand& demand) const;
-    bool may_stop(const Search& search, const StartedJob& victim) const;
+    bool may_stop(const Search& search, const StartedJob& victim,
+                  std::span<StartedJob* const> chosen = {}, bool* deep = nullptr) const;
+    std::optional<Placement> place_most(Request& request, std::int64_t least);
     bool worth_it(const Search& search) const;
     void announce(const Search& search);
 

@@ -21,6 +21,19 @@ bool holds(const model::ConstraintTerm& term, const model::NodeFacts& facts) {
     return false;
 }
 
+constexpr MilliCpu kPartCpus{100};  // Part of a device comes with so much at least.
+
+/// Thousandths of a device that the ask takes on this node; 1000: whole ones.
+std::int64_t part_of(const model::DeviceAsk& ask, const model::NodeFacts& facts) {
+    if (ask.fraction > 0) return ask.fraction;
+    if (ask.share_memory.value <= 0) return 1000;
+    for (const model::Device& device : facts.devices)
+        if (matches(ask, device) && device.memory > ask.share_memory)
+            return std::max<std::int64_t>(
+                1, (ask.share_memory.value >> 20) * 1000 / (device.memory.value >> 20));
+    return 1000;
+}
+
 }  // namespace
 
 bool matches(const model::DeviceAsk& ask, const model::Device& device) {
@@ -43,7 +56,10 @@ MilliCpu node_cpus(const GroupAsk& group, std::uint32_t alternative, const model
     const auto total = static_cast<std::int64_t>(facts.devices.size());
     MilliCpu share{1000};
     if (count > 0 && count <= total) {
-        share.value = std::max(share.value, facts.cpus.value / total * count);
+        const std::int64_t devices = facts.cpus.value / total * count;
+        const std::int64_t part = part_of(ask_of(group, alternative), facts);
+        share.value = part == 1000 ? std::max(share.value, devices)
+                                   : std::max(kPartCpus.value, devices * part / 1000);
     }
     return std::min(share, std::max(facts.cpus, MilliCpu{1}));
 }

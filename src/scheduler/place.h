@@ -22,8 +22,8 @@ namespace muster::scheduler {
 bool matches(const model::DeviceAsk& ask, const model::Device& device);
 /// Whether all terms hold for the node. A term on "node" is on its name.
 bool satisfies(const std::vector<model::ConstraintTerm>& constraint, const model::NodeFacts& facts);
-/// CPUs that a group's node gets: what it asks for, else its share by devices, else one; all of
-/// them if the job has whole nodes to itself.
+/// CPUs that a group's node gets: what it asks for, else its share by devices (part of a device:
+/// part of that), else one; all of them if the job has whole nodes to itself.
 MilliCpu node_cpus(const GroupAsk& group, std::uint32_t alternative, const model::NodeFacts& facts,
                    bool exclusive);
 /// The alternatives of a group: its devices, or one empty ask (count 0) if it wants none.

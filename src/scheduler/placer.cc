@@ -85,7 +85,10 @@ void Placer::begin(const Request& request) {
             impossible_ = true;
     };
     read(topology.required, required_);
-    read(topology.slice_required, slice_level_);
+    if (topology.slice > 0) read(topology.slice_required, slice_level_);
+    // What is in one domain is in one of every level above it.
+    if (slice_level_ != kNone && required_ != kNone && slice_level_ < required_)
+        slice_level_ = required_;
 }
 
 std::optional<Placement> Placer::place(const Request& request) {
@@ -111,14 +114,15 @@ bool Placer::place_group(std::uint32_t group, Placement& out) {
     return false;
 }
 
-bool Placer::within_limits(const Demand& demand) {
+bool Placer::within_limits(const Demand& demand, std::uint32_t group) {
     if (request_->ignore_limits) return true;
     QueueEntry* queue = request_->shape->queue;
     UserBook& user = queue->users[request_->user];
     user.used.resize(state_.resources.size());
     QueueEntry* blocking = nullptr;
     auto limit =
-        limit_of(state_, queue, user, demand, request_->shape->shape.preemptible, &blocking);
+        limit_of(state_, queue, user, demand, request_->shape->shape.preemptible, group == 0,
+                 &blocking);
     if (!limit) return true;
     refusal_.limit = std::move(limit);
     refusal_.limiting = blocking;
@@ -134,7 +138,7 @@ bool Placer::place_choice(std::uint32_t group, const Choice& choice, std::int64_
     for (auto& [resource, amount] : rough) amount *= nodes + spares;
     if (ask.memory.value > 0) rough.emplace_back(2, ask.memory.value * (nodes + spares));
     if (ask.cpus.value > 0) rough.emplace_back(1, ask.cpus.value * (nodes + spares));
-    if (!within_limits(rough)) return false;
+    if (!within_limits(rough, group)) return false;
     refusal_.searched = true;
     std::int32_t most = 0;
     for (const std::uint32_t shelf : choice.shelves)
@@ -178,8 +182,8 @@ bool Placer::slots_of(std::uint32_t group, const Choice& choice, std::vector<Nod
     demand.emplace_back(1, cpus);
     if (memory > 0) demand.emplace_back(2, memory);
     QueueEntry* queue = request_->shape->queue;
-    if (out.slots.size() == slots + nodes.size() && within_limits(demand)) {
-        draft_.use(queue, queue->users[request_->user], demand);
+    if (out.slots.size() == slots + nodes.size() && within_limits(demand, group)) {
+        draft_.use(queue, queue->users[request_->user], demand, group == 0 ? 1 : 0);
         out.demand.insert(out.demand.end(), demand.begin(), demand.end());
         return true;
     }
@@ -289,12 +293,15 @@ std::optional<Fit> Placer::fits(NodeEntry& node, const GroupAsk& group, const Ch
                     if (left < best) best = left, fit = {i, book.device, left};
                 }
                 if (fit.pool == kNone && share.free > 0) {
-                    std::uint32_t device = 0;  // Any that has no parts: the books count only.
-                    while (node.cell_of[device].pool != i || node.cell_of[device].count == 0 ||
-                           std::ranges::find(share.parts, device, &PartBook::device) !=
-                               share.parts.end())
-                        ++device;
-                    fit = {i, device, 1000 - milli};
+                    // Any without parts, of a cell where one is free: the books count only.
+                    std::uint32_t device = 0;
+                    const auto may = [&](const CellTake& of) {
+                        return of.pool == i && of.count > 0 && share.cells[of.cell].free > 0 &&
+                               std::ranges::find(share.parts, device, &PartBook::device) ==
+                                   share.parts.end();
+                    };
+                    while (device < node.cell_of.size() && !may(node.cell_of[device])) ++device;
+                    if (device < node.cell_of.size()) fit = {i, device, 1000 - milli};
                 }
             } else if (share.free >= choice.count) {
                 if (island_ != Island::Any &&
@@ -344,11 +351,17 @@ bool Placer::may_use(NodeEntry& node, const GroupAsk& group, const Choice& choic
                 for (const CellTake& cell : hold.take.cells)
                     if (cell.pool == fit.pool) devices += cell.count;
             }
-            const bool same = booking.pool == fit.pool;
+            // Beside all that are there then.
+            for (const NodeBooking& other : node.bookings) {
+                if (other.job == request_->job || other.at > booking.at) continue;
+                if (other.end <= booking.at && other.end != kNever) continue;
+                if (request_->rule != nullptr && !request_->rule->binds(other.job)) continue;
+                cpus -= other.cpus, memory -= other.memory;
+                if (other.pool == fit.pool) devices -= other.devices;
+            }
             const std::int64_t wanted = fit.device == kNone ? choice.count : 1;
-            beside = cpus.value - booking.cpus.value >= cpus_for(node, group, choice).value &&
-                     memory.value - booking.memory.value >= group.memory.value &&
-                     (!same || fit.pool == kNone || devices - booking.devices >= wanted);
+            beside = cpus >= cpus_for(node, group, choice) && memory >= group.memory &&
+                     (fit.pool == kNone || booking.pool != fit.pool || devices >= wanted);
         }
         if (beside) continue;
         refusal_.booked = true;

@@ -94,7 +94,7 @@ private:
     Take take_for(const NodeEntry& node, const GroupAsk& group, const Choice& choice,
                   const Fit& fit) const;
     MilliCpu cpus_for(const NodeEntry& node, const GroupAsk& group, const Choice& choice) const;
-    bool within_limits(const Demand& demand);
+    bool within_limits(const Demand& demand, std::uint32_t group);
 
     PlanIndex::State& state_;
     Draft& draft_;
@@ -111,10 +111,11 @@ private:
 std::vector<std::pair<std::uint16_t, std::int32_t>> pick_cells(const std::vector<Cell>& cells,
                                                                std::int32_t count, bool need_link,
                                                                bool need_numa);
-/// The first bound that `demand` more would break, if any; as a reason with numbers.
+/// The first bound that `demand` more would break, if any; as a reason with numbers. `counts`: it
+/// is one job more.
 std::optional<Blocked> limit_of(const PlanIndex::State& state, QueueEntry* queue,
                                 const UserBook& user, const Demand& demand, bool preemptible,
-                                QueueEntry** blocking);
+                                bool counts, QueueEntry** blocking);
 /// Whether all of it is within the guarantee of the nearest queue that has one.
 bool in_guarantee(const QueueEntry* queue, const Demand& demand);
 

@@ -2,6 +2,7 @@
 // that lose least. Shrinking, growing and defragmenting are the same search with other victims.
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "scheduler/book.h"
 #include "scheduler/pass.h"
@@ -16,9 +17,16 @@ constexpr Duration kNextSearch{20};           // Until the next of many that wai
 constexpr std::size_t kDropsMax = 32;  // Victims that are tried to be spared.
 constexpr Duration kRestart{120'000};  // What a restart costs, roughly.
 
-/// First the lower priority, then what is lost: device-seconds (thousandths) since the last save.
+/// First who is not taken below his guarantee, then the lower priority, then who only shrinks, then
+/// what is lost: device-seconds (thousandths) since the last save.
 struct Cost {
-    std::int64_t priority = -1, lost = 0;
+    bool deep = false;
+    std::int64_t priority = -1, stops = 0, lost = 0;
+    void add(const Cost& other) {
+        deep |= other.deep;
+        priority = std::max(priority, other.priority);
+        stops += other.stops, lost += other.lost;
+    }
     friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 std::int64_t lost_of(const StartedJob& job, Time now) {
@@ -28,16 +36,46 @@ std::int64_t lost_of(const StartedJob& job, Time now) {
     return job.devices * std::max<std::int64_t>(0, (now - from).ms) / 1000 / 1000;
 }
 
+/// Elastic, with more than it must have: it goes on with a node less.
+bool shrinks(const StartedJob& job) {
+    const auto& groups = job.shape->shape.groups;
+    return groups.size() == 1 && groups[0].nodes_max > groups[0].nodes &&
+           std::ssize(job.start.slots) > groups[0].nodes + job.shape->shape.topology.spares;
+}
 const QueueEntry* guarantor(const QueueEntry* queue) {
     while (queue != nullptr && !queue->has_guarantee) queue = queue->parent;
     return queue;
 }
-/// It would still have its guarantee without the job.
-bool borrowed(const QueueEntry* guarantor, const StartedJob& job) {
-    if (guarantor == nullptr) return true;
+/// Whether the queue has more than its own without those already chosen; `deep`: stopping the job
+/// too would take it below.
+bool over(const QueueEntry& queue, const StartedJob& job, std::span<StartedJob* const> chosen,
+          bool& deep) {
+    const auto below = [&](const StartedJob& other) {
+        const QueueEntry* at = other.shape->queue;
+        while (at != nullptr && at != &queue) at = at->parent;
+        return at != nullptr;
+    };
+    bool named = false, more = false;
     for (const auto& [r, amount] : job.demand) {
-        if (guarantor->guarantee[r] < 0) continue;
-        if (guarantor->used[r] - amount < guarantor->guarantee[r]) return false;
+        if (queue.guarantee[r] < 0) continue;
+        std::int64_t used = queue.used[r];
+        for (const StartedJob* other : chosen)
+            if (other->drafted == 0 && below(*other))
+                for (const auto& [of, much] : other->demand)
+                    if (of == r) used -= much;
+        named = true;
+        more |= used > queue.guarantee[r];
+        deep |= used - amount < queue.guarantee[r];
+    }
+    return more || !named;
+}
+/// Every queue that the victim counts for, and the beneficiary does not, has more than its own.
+bool borrowed(const StartedJob& victim, const QueueEntry* beneficiary,
+              std::span<StartedJob* const> chosen, bool& deep) {
+    for (const QueueEntry* at = victim.shape->queue; at != nullptr; at = at->parent) {
+        for (const QueueEntry* mine = beneficiary; mine != nullptr; mine = mine->parent)
+            if (mine == at) return true;
+        if (at->has_guarantee && !over(*at, victim, chosen, deep)) return false;
     }
     return true;
 }
@@ -72,7 +110,8 @@ struct Pass::Search {
     Time sooner = kNever;  // When one more could be chosen.
 };
 
-bool Pass::may_stop(const Search& search, const StartedJob& victim) const {
+bool Pass::may_stop(const Search& search, const StartedJob& victim,
+                    std::span<StartedJob* const> chosen, bool* deep) const {
     const Shape& shape = victim.shape->shape;
     const QueueEntry* queue = victim.shape->queue;
     if (victim.stopping || victim.drafted != 0 || !shape.preemptible) return false;
@@ -82,8 +121,11 @@ bool Pass::may_stop(const Search& search, const StartedJob& victim) const {
         return victim.start.checkpoints && victim.start.priority <= search.job->ask.priority;
     if (queue == search.job->shape->queue) return victim.start.priority < search.job->ask.priority;
     if (!search.guaranteed) return false;
-    const QueueEntry* theirs = guarantor(queue);
-    return theirs != search.guarantor && borrowed(theirs, victim);
+    bool below = false;
+    const bool may = guarantor(queue) != search.guarantor &&
+                     borrowed(victim, search.job->shape->queue, chosen, below);
+    if (deep != nullptr) *deep = below;
+    return may;
 }
 
 /// Frees the cheapest nodes that the group could take; victims go in the draft.
@@ -94,6 +136,19 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
         std::vector<StartedJob*> victims;
     };
     const ShapeEntry& entry = *search.job->shape;
+    const auto release_all = [&](const Search& of, const std::vector<const Option*>& pack) {
+        const std::size_t mark = draft_.mark();
+        for (const Option* option : pack)
+            for (StartedJob* victim : option->victims) {
+                if (draft_.released(*victim)) continue;
+                if (!may_stop(of, *victim)) {
+                    draft_.undo_to(mark);
+                    return false;
+                }
+                draft_.release(*victim);
+            }
+        return true;
+    };
     std::vector<Option> options;
     for (NodeEntry* node : state_.order) {
         if (!node->usable || !fits_empty(state_, *node, entry, group, choice)) continue;
@@ -104,14 +159,17 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
         if (!enough) {
             std::vector<std::pair<Cost, StartedJob*>> held;
             for (const NodeHold& hold : node->held) {
-                if (!may_stop(search, *hold.job)) continue;
+                bool deep = false;
+                if (!may_stop(search, *hold.job, {}, &deep)) continue;
                 const Time ripe =
                     hold.job->start.started + hold.job->shape->queue->queue.settings.min_runtime;
                 if (now_ < ripe) {
                     search.sooner = std::min(search.sooner, ripe);
                     continue;
                 }
-                held.push_back({{hold.job->start.priority, lost_of(*hold.job, now_)}, hold.job});
+                held.emplace_back(Cost{deep, hold.job->start.priority, shrinks(*hold.job) ? 0 : 1,
+                                       lost_of(*hold.job, now_)},
+                                  hold.job);
             }
             std::ranges::sort(held, [](const auto& a, const auto& b) {
                 return std::tie(a.first, a.second->start.id) <
@@ -119,12 +177,13 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
             });
             for (const auto& [cost, job] : held) {
                 if (enough) break;
+                // Those before may have brought its queue down to its guarantee.
+                if (!may_stop(search, *job, option.victims)) continue;
                 // Only this node's part comes back here: the job's other nodes are not looked at.
                 for (const NodeHold& hold : node->held)
                     if (hold.job == job) draft_.give(*node, hold.take);
                 option.victims.push_back(job);
-                option.cost.priority = std::max(option.cost.priority, cost.priority);
-                option.cost.lost += cost.lost;
+                option.cost.add(cost);
                 enough = fits();
             }
             draft_.undo_to(mark);
@@ -159,8 +218,7 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
                 auto& pack = packs.emplace_back();
                 for (std::size_t j = i; j < i + slice; ++j) {
                     pack.second.push_back(here[j]);
-                    pack.first.priority = std::max(pack.first.priority, here[j]->cost.priority);
-                    pack.first.lost += here[j]->cost.lost;
+                    pack.first.add(here[j]->cost);
                 }
             }
         }
@@ -168,12 +226,15 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
                                  [](const auto& a, const auto& b) { return a.first < b.first; });
         std::vector<const Option*> chosen;
         Cost cost;
+        const std::size_t mark = draft_.mark();
         for (const auto& pack : packs) {
             if (std::ssize(chosen) >= nodes) break;
+            // Those of other nodes may have brought a queue down to its guarantee.
+            if (search.guaranteed && !release_all(search, pack.second)) continue;
             chosen.insert(chosen.end(), pack.second.begin(), pack.second.end());
-            cost.priority = std::max(cost.priority, pack.first.priority);
-            cost.lost += pack.first.lost;
+            cost.add(pack.first);
         }
+        draft_.undo_to(mark);
         const bool known = required == kNone || domain_of(from, required) != kNone;
         if (known && std::ssize(chosen) >= nodes && (!best || cost < best_cost))
             best = std::move(chosen), best_cost = cost;
@@ -183,8 +244,6 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
     for (const Option* option : *best)
         for (StartedJob* victim : option->victims) {
             if (draft_.released(*victim)) continue;
-            // Earlier ones may have brought its queue down to its guarantee.
-            if (!may_stop(search, *victim)) return false;
             draft_.release(*victim);
             search.victims.push_back(victim);
         }
@@ -381,14 +440,10 @@ void Pass::grow() {
         request.job = id;
         request.user = job.start.user;
         request.now = now_;
-        std::optional<Placement> placed;
-        for (std::int64_t more = group.nodes_max - have; more > 0 && !placed; more /= 2) {
-            request.elastic_extra = have + more - group.nodes;
-            placed = placer_.place(request);
-        }
+        const auto placed = place_most(request, have + 1 - group.nodes);
         if (placed) {
             plan_.stops.push_back({id, id, StopReason::Grow});
-            plan_.promises.push_back({id, std::move(placed->slots)});
+            plan_.promises.push_back({id, placed->slots});
             return;  // One at a time.
         }
         draft_.undo_to(mark);
