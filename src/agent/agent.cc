@@ -132,6 +132,7 @@ Status Loop::open() {
                                       .node_name = identity_.name,
                                       .address = config_.address,
                                       .devices = config_.devices,
+                                      .numa = config_.numa,
                                       .common_files = config_.common_files,
                                       .log_max = config_.log_max,
                                       .kept_logs_max = config_.kept_logs_max,
@@ -272,6 +273,7 @@ bool Loop::handle(Item item) {
         config_.cpus = reload->config.cpus;
         config_.memory = reload->config.memory;
         runtime_->set_devices(config_.devices);
+        runtime_->set_numa(config_.numa);
         step(node::FactsRead{read_facts()});
     }
     return true;

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "os/posix.h"
 #include "os/supervisor/group.h"
 
@@ -97,6 +98,7 @@ Cgroups Cgroups::probe(std::string mount, std::string ours) {
     groups.v1_devices_ = have("devices");
     if (!groups.v1_cpu_ || !groups.v1_memory_)
         return none("no cpu and memory controllers below " + groups.mount_);
+    groups.prepare_cpuset_v1();
     if (exists(groups.v1_path("memory") + "/memory.use_hierarchy"))
         (void)write_kernel_file(groups.v1_path("memory") + "/memory.use_hierarchy", "1");
     return groups;
@@ -111,7 +113,42 @@ bool Cgroups::prepare_v2(const std::string& base) {
         return given;
     };
     (void)give(base);
-    return give(unified_);
+    if (!give(unified_)) return false;
+    (void)write_kernel_file(base + "/cgroup.subtree_control", "+cpuset");
+    if (!write_kernel_file(unified_ + "/cgroup.subtree_control", "+cpuset"))
+        why_no_cpuset_ = "the controller cpuset is not given to " + unified_;
+    return true;
+}
+
+/// A new group has neither CPUs nor memory nodes, and takes no process before it has both.
+void Cgroups::prepare_cpuset_v1() {
+    const std::string path = v1_path("cpuset"), above = mount_ + "/cpuset";
+    why_no_cpuset_ = "no cpuset controller below " + mount_;
+    if (!exists(above + "/cgroup.procs")) return;
+    if (Status made = make_group(path); !made) {
+        why_no_cpuset_ = made.error().message;
+        return;
+    }
+    for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
+        const auto all = read_file(above + file);
+        if (!all) return;
+        if (Status written = write_kernel_file(path + file, trim(*all)); !written) {
+            why_no_cpuset_ = written.error().message;
+            return;
+        }
+    }
+    why_no_cpuset_.clear();
+}
+
+/// Empty: the kernel would not (a CPU has gone); then its affinity has to do.
+std::optional<std::string> Cgroups::make_cpuset_v1(const GroupAsk& ask) const {
+    const std::string path = v1_path("cpuset") + "/" + ask.name;
+    const auto mems = read_file(v1_path("cpuset") + "/cpuset.mems");
+    if (mems && make_group(path) && write_kernel_file(path + "/cpuset.mems", trim(*mems)) &&
+        write_kernel_file(path + "/cpuset.cpus", ask.cpu_list))
+        return path;
+    ::rmdir(path.c_str());
+    return std::nullopt;
 }
 
 std::string Cgroups::describe() const {
@@ -143,6 +180,9 @@ Result<std::vector<GroupLaunch>> Cgroups::make_v2(const GroupAsk& ask) {
             MUSTER_TRY(write_kernel_file(path + "/memory.swap.max", "0"));
     }
     if (ask.pids > 0) MUSTER_TRY(write_kernel_file(path + "/pids.max", number(ask.pids)));
+    // As in make_cpuset_v1: what cannot be bound has its affinity.
+    if (!ask.cpu_list.empty() && why_no_cpuset_.empty())
+        (void)write_kernel_file(path + "/cpuset.cpus", ask.cpu_list);
     if (ask.confine_devices) {
         std::vector<DeviceNumber> allowed = standard_devices();
         allowed.insert(allowed.end(), ask.devices.begin(), ask.devices.end());
@@ -187,6 +227,8 @@ Result<std::vector<GroupLaunch>> Cgroups::make_v1(const GroupAsk& ask) {
         MUSTER_TRY(write_kernel_file(path + "/pids.max", number(ask.pids)));
         groups.push_back({.path = path});
     }
+    if (!ask.cpu_list.empty() && why_no_cpuset_.empty())
+        if (auto path = make_cpuset_v1(ask)) groups.push_back({.path = *std::move(path)});
     if (ask.confine_devices) {
         if (!v1_devices_)
             return Error{
@@ -216,7 +258,7 @@ std::vector<GroupLaunch> Cgroups::find(const std::string& name) const {
         if (exists(path)) groups.push_back({.path = path, .unified = unified, .memory = memory});
     };
     if (!pure_v2_)
-        for (const char* controller : {"memory", "cpu", "pids", "devices"})
+        for (const char* controller : {"memory", "cpu", "pids", "devices", "cpuset"})
             add(v1_path(controller) + "/" + name, false, std::string_view(controller) == "memory");
     if (!unified_.empty()) add(unified_ + "/" + name, true, pure_v2_);
     return groups;
@@ -260,7 +302,7 @@ std::vector<std::string> Cgroups::names() const {
     if (!usable()) return {};
     std::vector<std::string> bases;
     if (!pure_v2_)
-        for (const char* controller : {"memory", "cpu", "pids", "devices"})
+        for (const char* controller : {"memory", "cpu", "pids", "devices", "cpuset"})
             bases.push_back(v1_path(controller));
     if (!unified_.empty()) bases.push_back(unified_);
     for (const std::string& base : bases)

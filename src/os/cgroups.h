@@ -30,6 +30,7 @@ struct GroupAsk {
     MilliCpu cpus;                 // 0: no limit.
     Bytes memory;                  // 0: no limit.
     std::int64_t pids = 0;         // 0: no limit.
+    std::string cpu_list;          // The only CPUs that it may run on; "": all.
     bool confine_devices = false;  // Only standard ones, and these:
     std::vector<DeviceNumber> devices;
 };
@@ -43,6 +44,8 @@ public:
 
     bool usable() const { return why_not_.empty(); }
     const std::string& why_not() const { return why_not_; }
+    /// "": CPUs can be bound. Else make() leaves them unbound.
+    const std::string& why_no_cpuset() const { return why_no_cpuset_; }
     /// "cgroup v2", "cgroup v1 with a v2 twin".
     std::string describe() const;
 
@@ -71,11 +74,13 @@ private:
         return mount_ + "/" + controller + "/" + ours_;
     }
     bool prepare_v2(const std::string& base);
+    void prepare_cpuset_v1();
+    std::optional<std::string> make_cpuset_v1(const GroupAsk& ask) const;
     Result<std::vector<GroupLaunch>> make_v2(const GroupAsk& ask);
     Result<std::vector<GroupLaunch>> make_v1(const GroupAsk& ask);
     Status limit_devices_v1(const std::string& path, const GroupAsk& ask) const;
 
-    std::string mount_, ours_, why_not_;
+    std::string mount_, ours_, why_not_, why_no_cpuset_;
     std::string unified_;   // Our group in v2; "": v2 is not mounted.
     bool pure_v2_ = false;  // v2 has cpu, memory and pids.
     bool v1_cpu_ = false, v1_memory_ = false, v1_pids_ = false, v1_devices_ = false;

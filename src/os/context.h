@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "os/cgroups.h"
+#include "os/cpu_book.h"
 #include "os/event_loop.h"
 #include "os/images.h"
 #include "os/kept_logs.h"
@@ -45,6 +46,7 @@ struct Context {
     std::function<void(protocol::AgentMessage)> tell;
     std::function<int()> take_port;  // A port that is free on this node, not given to another.
     std::vector<model::Device> devices;
+    CpuBook* cpus = nullptr;
     std::shared_ptr<UserBook> users = std::make_shared<UserBook>();
     bool reset_oom_score = false;
     Duration fence{protocol::LeaseRules{}.fence};

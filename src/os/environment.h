@@ -20,6 +20,7 @@ struct EnvironmentAsk {
     UserFacts user;
     std::vector<model::Device> devices;  // Those of the order, in its order.
     std::string interface;               // That carries the node's address; "": not known.
+    std::string cpus;                    // Bound to it; "": it floats.
     std::set<std::string> interfaces;    // Of the devices' nics, those that are interfaces.
     std::string shell;                   // "/bin/bash"
     // As the task sees them (a container has paths of its own).

@@ -19,6 +19,7 @@ struct Job {
     model::JobSpec spec;
     std::vector<model::Device> devices;
     std::set<std::string> interfaces;
+    std::string cpus;
 
     Job() {
         spec.roles = {model::Role{.nodes = 2, .nodes_max = 2, .run = "true"}};
@@ -34,6 +35,7 @@ struct Job {
                 .user = {},
                 .devices = devices,
                 .interface = "eth0",
+                .cpus = cpus,
                 .interfaces = interfaces,
                 .shell = "/bin/sh",
                 .socket = {},
@@ -189,6 +191,8 @@ TEST(TopologyFile, says_where_the_gang_stands_and_what_is_near_what_here) {
               R"({"id":"GPU-0","kind":"h100","class":"gpu","numa":1,"link_group":"island0",)"
               R"("nics":["mlx5_0"]}]})"
               "\n");
+    job.cpus = "4-7";
+    EXPECT_TRUE(topology_json(job.ask()).ends_with("],\"cpus\":\"4-7\"}\n"));
     job.spec.topology.slice = 0;
     EXPECT_EQ(topology_json(job.ask()).find("slice"), std::string::npos);
 }

@@ -164,6 +164,20 @@ TEST_F(Devices, a_bare_task_opens_its_own_and_none_of_the_others) {
               "0 closed\n1 closed\nchild closed\nmade closed\nstandard open\n\n");
 }
 
+TEST_F(Devices, tasks_that_share_one_both_open_it) {
+    TestNode node([](RuntimeOptions& options) { options.devices = devices(); });
+    for (const std::uint64_t job : {1, 2}) {
+        protocol::StartTask order =
+            make_order(job, "exec 9</dev/muster-test-0 && echo open; exec sleep 1000");
+        order.devices = {"T-0"};
+        order.device_share = 500;
+        node->start(order);
+        node.wait_state(order.key, TaskState::Running);
+        EXPECT_EQ(node.exec(order.key, {"bash", "-c", script().substr(0, script().find("; set"))}),
+                  "0 open\n1 closed\nexit 0");
+    }
+}
+
 TEST_F(Devices, a_process_put_into_a_running_task_is_confined_as_well) {
     TestNode node([](RuntimeOptions& options) { options.devices = devices(); });
     protocol::StartTask order = make_order(1, "exec sleep 1000");

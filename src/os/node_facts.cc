@@ -16,18 +16,22 @@ std::string read_boot_id() {
     return text ? std::string(trim(*text)) : std::string();
 }
 
-void read_node_facts(model::NodeFacts& facts, const std::string& state_dir) {
+std::vector<int> usable_cpus() {
+    std::vector<int> usable;
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
+    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+            if (CPU_ISSET(cpu, &cpus)) usable.push_back(cpu);
+    return usable;
+}
+
+void read_node_facts(model::NodeFacts& facts, const std::string& state_dir) {
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
     std::int64_t count = online > 0 ? online : 1;
     // What this process may use, where that is less (a container, a reserved core).
-    std::vector<int> usable;
-    if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
-        count = CPU_COUNT(&cpus);
-        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-            if (CPU_ISSET(cpu, &cpus)) usable.push_back(cpu);
-    }
+    const std::vector<int> usable = usable_cpus();
+    if (!usable.empty()) count = static_cast<std::int64_t>(usable.size());
     facts.numa = read_numa("", usable);
     facts.cpus = MilliCpu{count * 1000};
     struct sysinfo info {};

@@ -86,6 +86,7 @@ EnvironmentAsk environment_ask(const PrepareAsk& ask, UserFacts user) {
             .user = std::move(user),
             .devices = find_devices(ask.devices, ask.order.devices),
             .interface = ask.interface,
+            .cpus = ask.cpus_bound ? ask.cpus : std::string(),
             .interfaces = interfaces_among(find_devices(ask.devices, ask.order.devices)),
             .shell = ask.shell,
             .socket = run + "/sock",
@@ -295,6 +296,8 @@ std::variant<Prepared, Refused> prepare(const PrepareAsk& ask) {
     launch.pty = ask.spec.pty && ask.order.key.rank == 0;
     launch.reset_oom_score = ask.reset_oom_score;
     launch.log_bytes_max = ask.log_bytes_max;
+    launch.cpus = ask.cpus;
+    launch.cpus_bound = ask.cpus_bound;
     if (!ask.order.barrier)
         prepared.master =
             master_environment(environment, ask.order.gang->front().address, ask.port);

@@ -40,7 +40,9 @@ struct PrepareAsk {
     std::string shell, interface;
     bool root = false;
     std::int64_t log_bytes_max = 0;
-    int port = 0;  // For a task without barrier.
+    int port = 0;      // For a task without barrier.
+    std::string cpus;  // As Launch::cpus.
+    bool cpus_bound = false;
     Duration fence;
     bool reset_oom_score = false;
     std::shared_ptr<UserBook> users;

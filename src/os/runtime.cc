@@ -15,6 +15,8 @@
 
 #include "base/hash.h"
 #include "base/prng.h"
+#include "os/cpu_book.h"
+#include "os/cpu_list.h"
 #include "os/kept_logs.h"
 #include "os/node_facts.h"
 #include "os/order_file.h"
@@ -32,6 +34,7 @@ constexpr int kSlowThreads = 4;
 constexpr int kPortFirst = 20'000, kPortLast = 32'000;  // Below those that the kernel gives away.
 constexpr std::size_t kPortsRemembered = 2'000;
 constexpr std::int64_t kSweepMs = 600'000;
+constexpr std::int64_t kTellCpusMs = 1'000;  // Short tasks need not hear of each other.
 constexpr std::size_t kSocketPathMax = 107;
 constexpr std::size_t kTaskPathMax =
     42;  // "/tasks/2147483647-99999-1048575/run/sock" and some more.
@@ -123,7 +126,12 @@ public:
     void set_devices(std::vector<model::Device> devices) override {
         loop_.run_and_wait([&] { context_.devices = std::move(devices); });
     }
-
+    void set_numa(std::vector<model::NumaNode> numa) override {
+        loop_.run_and_wait([&] {
+            context_.options.numa = std::move(numa);
+            read_cpus();
+        });
+    }
     void set_fence(Duration fence) override {
         loop_.post([this, fence] {
             if (context_.fence == fence) return;
@@ -147,6 +155,8 @@ private:
     }
     void start_task(const protocol::StartTask& order);
     void adopt_all();
+    void read_cpus();
+    void tell_cpus();
     void tell(protocol::AgentMessage message);
     void after_round();
     void sweep();
@@ -156,6 +166,9 @@ private:
     WorkerPool slow_;
     Context context_;
     PortBook ports_;
+    CpuBook cpus_;
+    std::uint64_t cpus_told_ = 0;  // The book's revision.
+    EventLoop::Timer cpus_timer_ = 0;
     Sink sink_;
     std::vector<protocol::AgentMessage> waiting_;
     std::map<TaskKey, std::unique_ptr<Task>> tasks_;
@@ -214,6 +227,9 @@ Status NodeRuntime::open() {
     context_.reset_oom_score = oom_score && !oom_score->starts_with("0");
     context_.interface = interface_of(options.address);
     context_.devices = options.devices;
+    context_.cpus = &cpus_;
+    read_cpus();
+    cpus_told_ = cpus_.revision();
     if (!options.cgroups) {
         context_.cgroups = Cgroups::none("switched off");
     } else if (!context_.root) {
@@ -258,10 +274,27 @@ void NodeRuntime::describe(model::NodeFacts& facts) {
     facts.disk_enforced = false;
     facts.runtime = context_.oci.name;
     facts.unenforced_why = context_.cgroups.why_not();
+    if (context_.cgroups.usable() && !context_.cgroups.why_no_cpuset().empty())
+        facts.unenforced_why =
+            "CPUs are bound by affinity alone: " + context_.cgroups.why_no_cpuset();
     if (!context_.oci.works() && context_.options.containers)
         facts.unenforced_why +=
             (facts.unenforced_why.empty() ? "no containers: " : "; no containers: ") +
             context_.oci.why_not;
+}
+
+void NodeRuntime::read_cpus() {
+    const std::vector<int> usable = usable_cpus();
+    const std::vector<model::NumaNode>& declared = context_.options.numa;
+    cpus_.set_node(usable, declared.empty() ? read_numa("", usable) : declared);
+}
+
+/// Tasks that float keep off what has become another's, and come back to what has become free.
+void NodeRuntime::tell_cpus() {
+    cpus_timer_ = 0;
+    cpus_told_ = cpus_.revision();
+    const std::string floating = format_cpu_list(cpus_.floating());
+    for (const auto& [key, task] : tasks_) task->tell_cpus(floating);
 }
 
 void NodeRuntime::adopt_all() {
@@ -279,8 +312,9 @@ void NodeRuntime::adopt_all() {
         known.insert(name);
         auto& task = tasks_[*key];
         task = std::make_unique<Task>(context_, *std::move(order));
-        task->adopt();
+        task->adopt_cpus();
     }
+    for (const auto& [key, task] : tasks_) task->adopt();
     // Groups without a task: of a folder that is gone. Nobody would ever end them.
     for (const std::string& name : context_.cgroups.names()) {
         if (known.contains(name)) continue;
@@ -317,6 +351,8 @@ void NodeRuntime::tell(protocol::AgentMessage message) {
 
 void NodeRuntime::after_round() {
     std::erase_if(streams_, [](const auto& entry) { return entry.second && entry.second->over(); });
+    if (cpus_told_ != cpus_.revision() && cpus_timer_ == 0)
+        cpus_timer_ = loop_.after(kTellCpusMs, [this] { tell_cpus(); });
     if (!sink_ || waiting_.empty()) return;
     std::vector<protocol::AgentMessage> messages;
     messages.swap(waiting_);

@@ -12,6 +12,7 @@
 #include "base/quantity.h"
 #include "base/result.h"
 #include "model/device.h"
+#include "model/node.h"
 #include "ports/runtime.h"
 
 namespace muster::os {
@@ -22,6 +23,7 @@ struct RuntimeOptions {
     std::string node_name;
     std::string address;  // That other nodes reach this one at.
     std::vector<model::Device> devices;
+    std::vector<model::NumaNode> numa;                  // Empty: as the kernel says.
     std::vector<std::string> common_files;              // Device nodes that every task may open.
     Bytes log_max{100 << 20};                           // Of one task.
     Bytes kept_logs_max{Bytes{std::int64_t{4} << 30}};  // Of ended tasks, all together.
@@ -42,6 +44,7 @@ public:
     static Result<std::unique_ptr<TaskRuntime>> open(RuntimeOptions options);
     /// The declaration was loaded anew: for tasks that start from now on.
     virtual void set_devices(std::vector<model::Device> devices) = 0;
+    virtual void set_numa(std::vector<model::NumaNode> numa) = 0;
     /// How long a gang's task may run on without an agent (the lease's fence time).
     virtual void set_fence(Duration fence) = 0;
     /// The lease as it is now: without an agent a gang's task stops itself after `absence`, but not

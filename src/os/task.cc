@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/cpu_list.h"
 #include "os/environment.h"
 #include "os/kept_logs.h"
 #include "os/order_file.h"
@@ -87,6 +88,7 @@ void Task::report() {
 void Task::set_state(TaskState state) {
     if (status_.state == state) return;
     status_.state = state;
+    if (ended()) context_.cpus->release(order_.key);
     report();
 }
 
@@ -112,10 +114,20 @@ void Task::begin() {
     spec_ = *std::move(spec);
     if (!order_.gang || order_.key.rank >= order_.gang->size() || order_.role >= spec_.roles.size())
         return refuse({.message = "the order names no place in its gang"});
+    choose_cpus();
     if (!order_.barrier) port_ = context_.take_port();
     if (!spec_.image.empty()) return pull();
     if (spec_.checkpoint.dir.empty()) return launch(prepare(prepare_ask()));
     prepare_slowly();
+}
+
+void Task::choose_cpus() {
+    const std::int64_t count = cpus_to_bind(order_, spec_.exclusive);
+    CpuBook& book = *context_.cpus;
+    cpus_ = format_cpu_list(
+        count > 0 ? book.bind(order_.key, count, find_devices(context_.devices, order_.devices))
+                  : std::vector<int>());
+    if (cpus_.empty() && book.any_bound()) cpus_ = format_cpu_list(book.floating());
 }
 
 void Task::pull() {
@@ -161,6 +173,8 @@ PrepareAsk Task::prepare_ask() const {
             .root = context_.root,
             .log_bytes_max = context_.options.log_max.value,
             .port = port_,
+            .cpus = cpus_,
+            .cpus_bound = context_.cpus->bound(order_.key),
             .fence = context_.fence,
             .reset_oom_score = context_.reset_oom_score,
             .users = context_.users,
@@ -192,6 +206,7 @@ Status Task::launch_prepared(Prepared& prepared) {
                      .cpus = order_.cpus,
                      .memory = order_.memory,
                      .pids = context_.options.pids_max,
+                     .cpu_list = prepared.launch.cpus_bound ? prepared.launch.cpus : "",
                      .confine_devices = !context_.devices.empty() || image_.has_value(),
                      .devices = {}};
         for (const model::Device& device : prepared.devices)
@@ -222,6 +237,19 @@ Status Task::launch_prepared(Prepared& prepared) {
                                                .step = prepared.checkpoint_step,
                                                .path = prepared.latest_checkpoint});
     return Ok{};
+}
+
+void Task::adopt_cpus() {
+    const std::string folder = folder_ + "/";
+    std::string bytes;
+    Launch launch;
+    for (const char* ended : {files::kExit, files::kEnd})
+        if (::access((folder + ended).c_str(), F_OK) == 0) return;
+    if (!read_small_file(AT_FDCWD, (folder + files::kLaunch).c_str(), bytes) ||
+        !decode_launch(bytes, launch) || !launch.cpus_bound)
+        return;
+    if (auto cpus = parse_cpu_list(launch.cpus); cpus)
+        context_.cpus->adopt(order_.key, *std::move(cpus));
 }
 
 void Task::adopt() {
@@ -279,6 +307,11 @@ void Task::tell_lease() {
     if (!link_ || !context_.lease || !order_.gang || order_.gang->size() < 2) return;
     link_->send(packet::kLease, std::to_string(context_.lease->absence.ms) + " " +
                                     std::to_string(context_.lease->until_ms - steady_ms()));
+}
+
+void Task::tell_cpus(const std::string& floating) {
+    if (!ended() && link_ && !context_.cpus->bound(order_.key))
+        link_->send(packet::kCpus, floating);
 }
 
 // ---- orders -----------------------------------------------------------------------------------

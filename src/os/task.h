@@ -31,6 +31,10 @@ public:
     void start();
     /// One whose folder is there already, left by an earlier agent.
     void adopt();
+    /// Before that, of all: the CPUs that are bound to it are in the book again.
+    void adopt_cpus();
+    /// The CPUs that a task without any of its own may run on have changed.
+    void tell_cpus(const std::string& floating);
     void release(const protocol::Go& go);
     void notice(const protocol::NoticeTask& notice);
     void stop(model::Cause cause, Duration grace);
@@ -82,6 +86,7 @@ private:
     void set_state(protocol::TaskState state);
     void report();
     PrepareAsk prepare_ask() const;
+    void choose_cpus();
     Status write(const char* name, std::string_view bytes, bool sync = false);
     std::optional<std::string> read(const char* name) const;
     void read_told();
@@ -120,6 +125,7 @@ private:
     Images::Ask pulling_ = 0;
     std::optional<Image> image_;
     int port_ = 0;
+    std::string cpus_;  // As Launch::cpus.
 
     ListeningSocket listening_;  // Before and after: it goes with the folder to the next task.
     std::unique_ptr<TaskSocket> socket_;
@@ -130,7 +136,7 @@ private:
     std::int64_t notice_until_ms_ = 0;  // steady_ms()
 
     std::int64_t log_end_ = 0;
-    bool log_told_ = false;  // That there will be no more than log_end_.
+    bool log_told_ = false;        // That there will be no more than log_end_.
     std::int64_t asked_log_ = -1;  // What the supervisor was last told to report beyond.
     std::unique_ptr<LogReader> tail_;
     std::vector<std::optional<LineRule>> rules_;  // By number; empty: matched, or not to be read.

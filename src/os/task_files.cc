@@ -111,6 +111,8 @@ std::string encode(const Launch& launch) {
     put_record(out, "reset-oom-score", launch.reset_oom_score);
     put_record(out, "fence-ms", launch.fence_ms);
     put_record(out, "log-bytes-max", launch.log_bytes_max);
+    if (!launch.cpus.empty()) put_record(out, "cpus", launch.cpus);
+    if (launch.cpus_bound) put_record(out, "cpus-bound", 1);
     put_record(out, "end", 1);
     return out;
 }
@@ -187,6 +189,10 @@ void take_launch_record(Launch& launch, std::string_view key, std::string_view v
         launch.fence_ms = number;
     } else if (key == "log-bytes-max") {
         launch.log_bytes_max = number;
+    } else if (key == "cpus") {
+        launch.cpus = value;
+    } else if (key == "cpus-bound") {
+        launch.cpus_bound = number != 0;
     }
 }
 

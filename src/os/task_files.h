@@ -39,6 +39,7 @@ constexpr char kStop = 'S';      // "<grace in ms>"
 constexpr char kWatchLog = 'A';  // "<bytes known>": answer kLog once there are more.
 constexpr char kFence = 'F';     // "<ms>": stop if no agent is there for so long; 0: never.
 constexpr char kLease = 'U';     // "<ms> <ms>": as kFence, but not before the second has passed.
+constexpr char kCpus = 'B';      // "<list>": the CPUs that it may run on from now on.
 constexpr char kExec = 'X';      // Records: id=, arg=…, tty=1, columns=, rows=.
 constexpr char kTerminal = 'P';  // Asks for the task's own terminal: answered by kStreams.
 constexpr char kConnect = 'C';   // With a descriptor: one more connection.
@@ -101,6 +102,8 @@ struct Launch {
     bool reset_oom_score = false;
     std::int64_t fence_ms = 0;  // As packet::kFence; for gangs, which must not run twice.
     std::int64_t log_bytes_max = 100 << 20;
+    std::string cpus;         // Those that it may run on, as Linux lists them; "": as its agent.
+    bool cpus_bound = false;  // They are its own, until it ends.
 };
 std::string encode(const Launch& launch);
 bool decode_launch(std::string_view bytes, Launch& launch);

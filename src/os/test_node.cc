@@ -44,7 +44,7 @@ TestNode::~TestNode() {
     runtime_.reset();
     (void)remove_tree(AT_FDCWD, options_.state_dir.c_str());
     // Our groups above the tasks', empty by now.
-    for (const char* controller : {"cpu", "memory", "pids", "devices", "unified", "."}) {
+    for (const char* controller : {"cpu", "memory", "pids", "devices", "cpuset", "unified", "."}) {
         const std::string base =
             options_.cgroup_root + "/" + controller + "/" + group_name(options_);
         ::rmdir((base + "/no-devices").c_str());
@@ -199,7 +199,7 @@ bool can_limit() {
         return false;
     }
     const Cgroups groups = Cgroups::probe("/sys/fs/cgroup", "muster-probe");
-    for (const char* controller : {"cpu", "memory", "pids", "devices", "unified", "."})
+    for (const char* controller : {"cpu", "memory", "pids", "devices", "cpuset", "unified", "."})
         ::rmdir((std::string("/sys/fs/cgroup/") + controller + "/muster-probe").c_str());
     if (!groups.usable()) std::fprintf(stderr, "skipped: %s\n", groups.why_not().c_str());
     return groups.usable();

@@ -47,7 +47,9 @@ std::string topology_json(const EnvironmentAsk& ask) {
             put_member(json, member, rank++, slice);
     json.end_array().key("devices").begin_array();
     for (const model::Device& device : ask.devices) put_device(json, device);
-    json.end_array().end_object();
+    json.end_array();
+    if (!ask.cpus.empty()) json.field("cpus", ask.cpus);
+    json.end_object();
     return std::move(json).text() + "\n";
 }
 

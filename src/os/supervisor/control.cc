@@ -117,6 +117,7 @@ void Supervisor::on_packet(Connection& connection, std::string_view text, int fd
             absence_ms_ = to_number(text);
             lease_until_ = steady_ms() + to_number(second);
             return;
+        case packet::kCpus: return group_.run_on(text);
         case packet::kExec: return start_exec(connection, text);
         case packet::kTerminal: return give_terminal(connection);
         default: return;  // Of a newer agent.

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -70,6 +71,33 @@ void add_children(pid_t parent, std::vector<pid_t>& pids) {
     }
 }
 
+std::vector<pid_t> threads_of(pid_t pid) {
+    std::vector<pid_t> threads;
+    DIR* folder = ::opendir(("/proc/" + std::to_string(pid) + "/task").c_str());
+    if (folder == nullptr) return threads;
+    while (const dirent* entry = ::readdir(folder))
+        if (entry->d_name[0] != '.')
+            threads.push_back(static_cast<pid_t>(to_number(entry->d_name)));
+    ::closedir(folder);
+    return threads;
+}
+
+/// "0-3,8"
+cpu_set_t cpu_set(std::string_view list) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    while (!list.empty()) {
+        const std::string_view part = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(part.size() + 1, list.size()));
+        const std::size_t dash = part.find('-');
+        const std::int64_t first = to_number(part);
+        const std::int64_t last = dash == part.npos ? first : to_number(part.substr(dash + 1));
+        for (std::int64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; ++cpu)
+            CPU_SET(static_cast<std::size_t>(cpu), &set);
+    }
+    return set;
+}
+
 /// Also of groups that a container or the task itself made below.
 void add_group(const std::string& path, std::vector<pid_t>& pids) {
     add_pids(read_text(path + "/cgroup.procs"), pids);
@@ -124,6 +152,26 @@ void ProcessGroup::kill_groups() const {
         add_group(group.path, pids);
         for (const pid_t pid : pids) ::kill(pid, SIGKILL);
     }
+}
+
+void run_self_on(std::string_view cpus) {
+    const cpu_set_t set = cpu_set(cpus);
+    if (CPU_COUNT(&set) > 0) ::sched_setaffinity(0, sizeof set, &set);
+}
+
+void ProcessGroup::run_on(std::string_view cpus) const {
+    cpu_set_t before, now;
+    if (::sched_getaffinity(0, sizeof before, &before) != 0) return;
+    run_self_on(cpus);
+    if (::sched_getaffinity(0, sizeof now, &now) != 0 || CPU_EQUAL(&before, &now)) return;
+    // Twice: what forks while it is being listed inherits from who had not been moved yet.
+    for (int pass = 0; pass < 2; ++pass)
+        for (const pid_t pid : processes())
+            for (const pid_t thread : threads_of(pid)) {
+                cpu_set_t its;
+                if (::sched_getaffinity(thread, sizeof its, &its) == 0 && CPU_EQUAL(&its, &before))
+                    ::sched_setaffinity(thread, sizeof now, &now);
+            }
 }
 
 bool ProcessGroup::empty() const {

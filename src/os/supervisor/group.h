@@ -26,6 +26,10 @@ public:
     /// No process is left in the control groups (own ones), nor a child.
     bool empty() const;
 
+    /// These processes and the supervisor, from now on. Threads that were given other CPUs than the
+    /// supervisor has (by their own program) keep them.
+    void run_on(std::string_view cpus) const;
+
     bool oom_killed() const;
     std::int64_t peak_memory() const;  // 0: not known.
     std::int64_t cpu_ms() const;       // -1: not known.
@@ -35,6 +39,9 @@ public:
 private:
     const std::vector<GroupLaunch>& groups_;
 };
+
+/// This process, and so all that it starts.
+void run_self_on(std::string_view cpus);
 
 /// What keeps a killed process from ending: "pid 71 (python3) state D in nv_wait, file /dev/x0".
 std::string describe_stuck(pid_t pid);

@@ -198,6 +198,8 @@ void Supervisor::on_child(pid_t pid, int status) {
 // ---- the task's life --------------------------------------------------------------------------
 
 void Supervisor::begin() {
+    // Its own too, which all that it starts inherits.
+    if (!launch_.cpus.empty()) run_self_on(launch_.cpus);
     if (!mount_layer())
         return fail_launch({.error = std::string("cannot mount the task's layer on its image: ") +
                                      std::strerror(errno)},

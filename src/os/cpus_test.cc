@@ -1,0 +1,107 @@
+// Real tasks on the CPUs that their node's book gives them: bound near their devices, or floating.
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "os/cpu_list.h"
+#include "os/node_facts.h"
+#include "os/test_node.h"
+
+namespace muster::os {
+namespace {
+
+using model::Cause;
+using protocol::TaskState;
+
+constexpr const char* kSay = "grep Cpus_allowed_list: /proc/self/status | cut -f2";
+
+/// Two NUMA nodes of one CPU each, a device at the second; with control groups or without.
+class BoundCpus : public testing::TestWithParam<bool> {
+protected:
+    void SetUp() override {
+        if (GetParam() && !can_limit()) GTEST_SKIP();
+        const std::vector<int> usable = usable_cpus();
+        if (usable.size() < 2) GTEST_SKIP() << "one CPU alone cannot be bound to one of two";
+        near_ = std::to_string(usable[1]);
+        far_ = std::to_string(usable[0]);
+        node_.emplace([&](RuntimeOptions& options) {
+            options.cgroups = GetParam();
+            options.devices = {{.id = "D-0", .numa = 1}, {.id = "D-1", .numa = 1}};
+            options.numa = {{0, far_}, {1, near_}};
+        });
+        // Without the CPUs of the machine that are in no NUMA node declared here.
+        for (const int cpu : usable)
+            if (cpu != usable[1]) rest_.push_back(cpu);
+        all_ = usable;
+    }
+    static protocol::StartTask bound(std::uint64_t job, const std::string& run,
+                                     const std::string& device) {
+        protocol::StartTask order = make_order(job, run);
+        order.devices = {device};
+        order.cpus = MilliCpu{1000};
+        return order;
+    }
+    std::string run(const protocol::StartTask& order) {
+        (*node_)->start(order);
+        EXPECT_EQ(node_->wait_end(order.key).cause, Cause::Success);
+        return node_->log(order.key);
+    }
+
+    std::optional<TestNode> node_;
+    std::string near_, far_;
+    std::vector<int> rest_, all_;
+};
+
+TEST_P(BoundCpus, are_near_the_devices_and_nobody_elses_over_a_restart_of_the_agent) {
+    EXPECT_EQ(run(bound(1, kSay, "D-0")), near_ + "\n");
+    const protocol::StartTask holder = bound(2, "exec sleep 1000", "D-0");
+    (*node_)->start(holder);
+    node_->wait_state(holder.key, TaskState::Running);
+    EXPECT_EQ(node_->exec(holder.key, {"bash", "-c", kSay}), near_ + "\nexit 0");
+    EXPECT_EQ(run(make_order(3, kSay)), format_cpu_list(rest_) + "\n") << "floats beside it";
+    node_->restart();
+    node_->wait_state(holder.key, TaskState::Running);
+    EXPECT_EQ(run(bound(4, kSay, "D-1")), far_ + "\n") << "the near one is taken";
+    (*node_)->stop(holder.key, Cause::Cancelled, Duration{0});
+    node_->wait_end(holder.key);
+    EXPECT_EQ(run(bound(5, kSay, "D-1")), near_ + "\n") << "and is free again";
+    EXPECT_EQ(run(make_order(6, kSay)), format_cpu_list(all_) + "\n") << "nothing is bound";
+}
+
+TEST_P(BoundCpus, hold_where_the_kernel_has_cpusets) {
+    model::NodeFacts facts;
+    (*node_)->describe(facts);
+    const bool enforced =
+        facts.limits_enforced && facts.unenforced_why.find("affinity") == std::string::npos;
+    EXPECT_EQ(
+        run(bound(1, "taskset -c " + far_ + " true 2>/dev/null && echo free || echo held", "D-0")),
+        enforced ? "held\n" : "free\n");
+}
+
+TEST_P(BoundCpus, push_away_who_floats_and_let_it_come_back) {
+    const auto until = [](const std::vector<int>& cpus) {
+        return "until [ \"$(" + std::string(kSay) + ")\" = " + format_cpu_list(cpus) +
+               " ]; do sleep 0.05; done; ";
+    };
+    // One process that chose for itself keeps its choice.
+    const protocol::StartTask order =
+        make_order(1, "taskset -c " + near_ + " sleep 1000 & own=$!; echo up; " + until(rest_) +
+                          "touch moved; " + until(all_) +
+                          "grep Cpus_allowed_list: /proc/$own/status | cut -f2");
+    (*node_)->start(order);
+    node_->wait_state(order.key, TaskState::Running);
+    const protocol::StartTask holder = bound(
+        2,
+        "while [ ! -e " + node_->task_folder(order.key) + "/scratch/moved ]; do sleep 0.05; done",
+        "D-0");
+    EXPECT_EQ(run(holder), "");
+    EXPECT_EQ(node_->wait_end(order.key).cause, Cause::Success);
+    EXPECT_EQ(node_->log(order.key), "up\n" + near_ + "\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(With, BoundCpus, testing::Values(true, false), [](const auto& row) {
+    return row.param ? "control_groups" : "affinity_alone";
+});
+
+}  // namespace
+}  // namespace muster::os
