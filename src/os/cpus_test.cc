@@ -1,10 +1,14 @@
 // Real tasks on the CPUs that their node's book gives them: bound near their devices, or floating.
 #include <optional>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "os/cpu_list.h"
 #include "os/node_facts.h"
+#include "os/task_files.h"
 #include "os/test_node.h"
 
 namespace muster::os {
@@ -97,6 +101,29 @@ TEST_P(BoundCpus, push_away_who_floats_and_let_it_come_back) {
     EXPECT_EQ(run(holder), "");
     EXPECT_EQ(node_->wait_end(order.key).cause, Cause::Success);
     EXPECT_EQ(node_->log(order.key), "up\n" + near_ + "\n");
+}
+
+TEST_P(BoundCpus, that_became_free_while_no_agent_was_there_are_told_by_the_next) {
+    const auto until = [](const std::string& what) {
+        return "until " + what + "; do sleep 0.05; done; ";
+    };
+    const std::string own = "[ \"$(" + std::string(kSay) + ")\" = ";
+    const protocol::StartTask order =
+        make_order(1, "echo up; " + until(own + format_cpu_list(rest_) + " ]") + "touch moved; " +
+                          until(own + format_cpu_list(all_) + " ]"));
+    const std::string scratch = node_->task_folder(order.key) + "/scratch";
+    (*node_)->start(order);
+    node_->wait_state(order.key, TaskState::Running);
+    const protocol::StartTask holder = bound(
+        2, until("[ -e " + scratch + "/moved ]") + until("[ -e " + scratch + "/left ]"), "D-0");
+    (*node_)->start(holder);
+    while (::access((scratch + "/moved").c_str(), F_OK) != 0) ::usleep(10'000);
+    node_->leave();
+    ASSERT_EQ(write_small_file(AT_FDCWD, (scratch + "/left").c_str(), "", false, 0644), 0);
+    while (::access((node_->task_folder(holder.key) + "/exit").c_str(), F_OK) != 0)
+        ::usleep(10'000);
+    node_->restart();
+    EXPECT_EQ(node_->wait_end(order.key).cause, Cause::Success);
 }
 
 INSTANTIATE_TEST_SUITE_P(With, BoundCpus, testing::Values(true, false), [](const auto& row) {

@@ -272,7 +272,9 @@ void Task::reconnect() {
     retry_ = 0;
     if (auto socket = connect_supervisor(dir_.get())) {
         asked_log_ = -1;
-        return connect(*std::move(socket));
+        connect(*std::move(socket));
+        // It may have missed what became free while no agent was there.
+        return tell_cpus(format_cpu_list(context_.cpus->floating()));
     }
     if (read(files::kExit)) return take_end();
     if (!supervisor_gone(dir_.get())) {

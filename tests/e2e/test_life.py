@@ -52,6 +52,22 @@ class Jobs(unittest.TestCase):
         self.assertEqual([line.split()[0] for line in lines], ["0/2", "1/2"])
         self.assertEqual(len({line.split()[1] for line in lines}), 1, "one master for all")
 
+    def test_an_elastic_gang_knows_its_range_its_rendezvous_and_where_it_stands(self):
+        out = self.cluster.root / "elastic"
+        job = self.cluster.submit(nodes="2..4", env={"OUT": str(out)},
+                                  run='cp $MUSTER_TOPOLOGY_FILE $OUT.$MUSTER_NODE_RANK; echo "$MUSTER_NUM_NODES $PET_NNODES '
+                                      '$PET_RDZV_BACKEND $PET_RDZV_ID $PET_MAX_RESTARTS $PET_RDZV_ENDPOINT $MASTER_ADDR:$MASTER_PORT" >> $OUT')
+        self.cluster.wait_state(job, "succeeded")
+        lines = [line.split() for line in out.read_text().splitlines()]
+        self.assertEqual([line[:5] for line in lines], [["2", "2:4", "c10d", f"{job}-0", "0"]] * 2)
+        self.assertEqual(len({name for line in lines for name in line[5:]}), 1, "one place to meet, the master's")
+        places = [json.loads(pathlib.Path(f"{out}.{rank}").read_text()) for rank in (0, 1)]
+        self.assertEqual([place["node_rank"] for place in places], [0, 1])
+        self.assertEqual(places[0]["nodes"], places[1]["nodes"])
+        self.assertEqual({node["name"] for node in places[0]["nodes"]}, {"n1", "n2"})
+        self.assertEqual(places[0]["levels"], ["leaf"])
+        self.assertEqual([len(node["path"]) for node in places[0]["nodes"]], [1, 1])
+
     def test_an_array_starts_element_by_element_within_its_bound(self):
         job = self.cluster.submit(array="0..9", parallel=2, run="exit $(( $MUSTER_ARRAY_INDEX == 4 ))")
         ended = self.cluster.wait_state(job, "failed", "succeeded")
