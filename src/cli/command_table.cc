@@ -82,6 +82,22 @@ Command run_command() {
         .run = verbs::run};
 }
 
+Command plan_command() {
+    return {.name = "plan",
+            .summary = "Tell whether a job would start, where, when, and what would stop for it",
+            .details =
+                "Nothing is submitted. Takes what `muster run` takes. Exits with 8 when it "
+                "can never start here.",
+            .arguments = {{"FILE", true, false, "@files"}},
+            .rest = "COMMAND",
+            .flags = joined(
+                joined({{"-f,--file", "FILE", "the job's file", false, "@files"}}, output_flags()),
+                spec_flags()),
+            .examples = {{"muster plan -f job.yaml", ""},
+                         {"muster plan --nodes 4 --gpus h100:8 -- torchrun train.py", ""}},
+            .run = verbs::plan};
+}
+
 std::vector<Command> looking() {
     const Argument jobs{"JOB", false, true, "@jobs"};
     return {
@@ -107,8 +123,9 @@ std::vector<Command> looking() {
         {.name = "status",
          .summary = "Show the cluster, or a job with its timeline, ranks and progress",
          .arguments = {{"JOB", true, true, "@jobs"}},
-         .flags =
-             joined(output_flags(), {{"-w,--watch", "", "a live view until the job has ended"}}),
+         .flags = joined(output_flags(),
+                         {{"-w,--watch", "", "a live view until the job has ended"},
+                          {"--topology", "", "where its ranks are, as a tree of the topology"}}),
          .examples = {{"muster status", "the cluster"},
                       {"muster status 12", ""},
                       {"muster status 12 -w", "live, without its output"},
@@ -116,9 +133,19 @@ std::vector<Command> looking() {
          .run = verbs::status},
         {.name = "why",
          .summary = "Tell why a job waits, with numbers",
+         .details =
+             "POSITION is in the order of its queue; a share is decayed and present use over the "
+             "weight, as a part of the cluster. What it waits for, who has that and until when, "
+             "the time it is expected to start, and the smallest changes that would start it "
+             "sooner.\nWith --if nothing is changed: it tells what would be.",
          .arguments = {jobs},
-         .flags = output_flags(),
-         .examples = {{"muster why 12", ""}},
+         .flags = joined({{"--if", "FIELD=VALUE",
+                           "what if it asked for nodes=2, gpus=h100:4, time=90m, queue=NAME or "
+                           "topology.required=none",
+                           true}},
+                         output_flags()),
+         .examples = {{"muster why 12", ""},
+                      {"muster why 12 --if nodes=2", "would it start with two nodes?"}},
          .run = verbs::why},
         {.name = "logs",
          .summary = "Print the output of a job's tasks",
@@ -222,6 +249,20 @@ std::vector<Command> cluster() {
          .summary = "List queues with what waits and runs in each",
          .flags = list_flags(false),
          .run = verbs::queues},
+        {.name = "queues show",
+         .group = Group::Cluster,
+         .summary = "Show how a queue stands and what would start next in it",
+         .details = "With -o yaml, or without QUEUE, as a file that `muster queues apply` takes.",
+         .arguments = {{"QUEUE", true, false, "@queues"}},
+         .flags = output_flags(),
+         .examples = {{"muster queues show research/nlp", ""},
+                      {"muster queues show > queues.yaml", "all of them, to edit"}},
+         .run = verbs::queues_show},
+        {.name = "reserve list",
+         .group = Group::Cluster,
+         .summary = "List reservations, the next to begin first",
+         .flags = list_flags(false),
+         .run = verbs::reserve_list},
     };
 }
 
@@ -248,6 +289,69 @@ std::vector<Command> admin() {
              "of a job will.",
              true, verbs::node_fenced),
         node("forget", "Remove nodes that are gone for good", "", true, verbs::node_forget),
+        {.name = "queues apply",
+         .group = Group::Admin,
+         .summary = "Make and change queues and scheduling rules as a file says",
+         .details = "All of it or nothing. Queues that the file does not name stay, but with "
+                    "--prune; a queue that has jobs is never dropped. See "
+                    "docs/queue-reference.md.",
+         .flags = joined({{"-f,--file", "FILE", "the file; '-' is standard input", false, "@files"},
+                          {"--prune", "", "drop the queues that the file does not name"},
+                          dry_run(),
+                          yes()},
+                         output_flags()),
+         .examples = {{"muster queues apply -f queues.yaml --dry-run", "what would change"}},
+         .run = verbs::queues_apply},
+        {.name = "queues set",
+         .group = Group::Admin,
+         .summary = "Change settings of a queue",
+         .arguments = {{"QUEUE", false, false, "@queues"}, {"KEY=VALUE", false, true}},
+         .flags = joined({dry_run()}, output_flags()),
+         .examples = {{"muster queues set research/nlp weight=200 limit.gpus=64", ""},
+                      {"muster queues set batch limit.gpus=none", "no limit"}},
+         .run = verbs::queues_set},
+        {.name = "reserve",
+         .group = Group::Admin,
+         .summary = "Keep nodes for some users or queues, or free for maintenance, in a window",
+         .details =
+             "A reservation of the same name is changed. Times without an offset are on the clock "
+             "of --zone (UTC). What recurs keeps its local time over changes of the clock: at a "
+             "time that does not exist it comes --gap later or not at all, at one that comes "
+             "twice the --twice first or second.",
+         .arguments = {{"NAME"}},
+         .flags = joined({{"--nodes", "NODES", "these nodes: n1,n[2-4]", false, "@nodes"},
+                          {"--count", "N", "so many nodes, those with the least use"},
+                          {"--gpus", "KIND[:N]",
+                           "with --count: nodes with (N) devices of this kind", false, "@kinds"},
+                          {"--users", "USERS", "who may start there: ana,wei", false, "@users"},
+                          {"--queues", "QUEUES", "whose jobs may", false, "@queues"},
+                          {"--maintenance", "", "nobody may"},
+                          {"--start", "WHEN", "2026-12-24T08:00, or now+2h (now)"},
+                          {"--end", "WHEN", "when it is over"},
+                          {"--duration", "DURATION", "how long it is, in place of --end"},
+                          {"--every", "day|week", "it comes again", false, "day|week"},
+                          {"--zone", "ZONE", "whose clock: Europe/Berlin (UTC)"},
+                          {"--gap", "RULE", "skip or later (later)", false, "skip|later"},
+                          {"--twice", "RULE", "first or second (first)", false, "first|second"},
+                          {"--until", "WHEN", "no window starts after it"},
+                          reason()},
+                         output_flags()),
+         .examples = {{"muster reserve course --count 4 --gpus h100:8 --users ana --start "
+                       "2026-12-24T08:00 --duration 4h",
+                       ""},
+                      {"muster reserve firmware --nodes n[1-8] --maintenance --start now+2d "
+                       "--duration 3h",
+                       ""},
+                      {"muster reserve night --nodes n1 --queues batch --start 2026-12-01T22:00 "
+                       "--duration 8h --every day",
+                       ""}},
+         .run = verbs::reserve},
+        {.name = "reserve delete",
+         .group = Group::Admin,
+         .summary = "Drop reservations",
+         .arguments = {{"NAME", false, true, "@reservations"}},
+         .flags = {yes()},
+         .run = verbs::reserve_delete},
         {.name = "token create",
          .group = Group::Admin,
          .summary = "Make a token for a person, or one that lets nodes join",
@@ -385,7 +489,7 @@ std::vector<Command> client() {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> kAll = [] {
-        std::vector<Command> all{run_command()};
+        std::vector<Command> all{run_command(), plan_command()};
         for (std::vector<Command> part : {looking(), acting(), cluster(), admin(), client()})
             for (Command& command : part) all.push_back(std::move(command));
         return all;

@@ -84,6 +84,7 @@ constexpr Dynamic kDynamic[] = {
     {"@nodes", "/v1/nodes?limit=500&fields=name,state", "items", "name", "state"},
     {"@kinds", "/v1/gpus?devices=0", "kinds", "kind", "class"},
     {"@users", "/v1/users", "items", "name", ""},
+    {"@reservations", "/v1/reservations", "items", "name", ""},
     {"@tokens", "/v1/tokens", "items", "id", "kind"},
 };
 

@@ -88,6 +88,12 @@ HostParts parts_of(const std::string& name) {
 
 }  // namespace
 
+std::string label(std::string_view name, bool color) {
+    std::string text = "  " + std::string(name);
+    text.append(text.size() < 14 ? 14 - text.size() : 1, ' ');
+    return paint(text, Tone::Dim, color);
+}
+
 Time moment_of(const Json& value) {
     if (!value.is_string()) return {};
     const std::string_view text = value.raw().substr(1, value.raw().size() - 2);

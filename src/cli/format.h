@@ -13,6 +13,8 @@
 
 namespace muster::cli {
 
+/// "  queue       " before a value.
+std::string label(std::string_view name, bool color);
 /// RFC 3339 in UTC; {0} when it is null or not of that form.
 Time moment_of(const Json& value);
 /// "3m" since `at`; "" when `at` is 0.

@@ -72,7 +72,9 @@ AttemptView attempt_of(const Json& attempt) {
             .resumed_step = attempt["resumed_step"].integer(-1),
             .lost_ms = attempt["lost_ms"].integer(),
             .exit_code = maybe(attempt["exit_code"]),
-            .signal = maybe(attempt["signal"])};
+            .signal = maybe(attempt["signal"]),
+            .beneficiary = attempt["beneficiary"].text(),
+            .preempted_for = attempt["preempted_for"].text()};
 }
 
 bool is_fault(const std::string& cause) {

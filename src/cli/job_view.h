@@ -34,6 +34,7 @@ struct AttemptView {
     std::string cause, node, message;
     std::int64_t rank = 0, last_step = -1, resumed_step = -1, lost_ms = 0;
     std::optional<std::int64_t> exit_code, signal;
+    std::string beneficiary, preempted_for;  // Stopped for this job, and why.
 };
 
 struct JobView {

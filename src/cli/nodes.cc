@@ -1,4 +1,4 @@
-// muster nodes, gpus, queues, and node drain|resume|fenced|forget.
+// muster nodes, gpus, and node drain|resume|fenced|forget.
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/confirm.h"
@@ -52,10 +52,6 @@ CellText free_cell(Values v, const Look&) {
     return {v[0].text(), v[0].integer() > 0 ? Tone::Good : Tone::Dim};
 }
 
-CellText age_cell(Values v, const Look& look) {
-    return {ago(moment_of(v[0]), look.now)};
-}
-
 CellText device_state(Values v, const Look&) {
     const std::string state = v[0].text();
     return {state, state == "free" ? Tone::Good : state == "used" ? Tone::Busy : Tone::Bad};
@@ -76,6 +72,7 @@ std::vector<Column> node_columns() {
         {.head = "HEARD", .fields = {"heard"}, .cell = heard_cell, .right = true, .wide = true},
         {.head = "VERSION", .fields = {"version"}, .wide = true},
         {.head = "RUNTIME", .fields = {"runtime"}, .wide = true},
+        {.head = "DOMAIN", .fields = {"domain"}, .wide = true},
         {.head = "ADDRESS", .fields = {"addresses.0"}, .wide = true},
         {.head = "NOTE",
          .fields = {"reason", "limits_enforced"},
@@ -186,22 +183,6 @@ int gpus(App& app, const Invocation& invocation) {
             {.head = "MOST-ON-ONE", .fields = {"most_free_on_a_node"}, .right = true},
         };
     }
-    return show_list(app, invocation, listing);
-}
-
-int queues(App& app, const Invocation& invocation) {
-    const Listing listing{
-        .path = "/v1/queues",
-        .columns =
-            {{.head = "QUEUE", .fields = {"name"}, .flexible = true},
-             {.head = "PENDING", .fields = {"pending"}, .right = true},
-             {.head = "ACTIVE", .fields = {"active"}, .right = true},
-             {.head = "HELD", .fields = {"held"}, .right = true},
-             {.head = "GPUS-USED", .fields = {"gpus_used"}, .right = true},
-             {.head = "GPUS-PENDING", .fields = {"gpus_pending"}, .right = true},
-             {.head = "OLDEST", .fields = {"oldest_pending"}, .cell = age_cell, .right = true}},
-        .name_field = "name",
-        .none = "no queues"};
     return show_list(app, invocation, listing);
 }
 

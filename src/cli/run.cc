@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_source.h"
 #include "cli/job_view.h"
 #include "cli/session_verbs.h"
 #include "cli/verbs.h"
@@ -34,29 +35,14 @@ std::string folder_of(const std::string& path, const std::string& here) {
     return whole.substr(0, std::max<std::size_t>(whole.rfind('/'), 1));
 }
 
-int fail_with_problems(App& app, const spec::Problems& problems) {
-    const bool color = app.err_color();
-    app.out().flush();
-    app.err().write(spec::render(problems));
-    const auto count = static_cast<std::int64_t>(problems.size());
-    app.err().write(paint("error:", Tone::Bad, color) + " the job is not valid: " +
-                    counted(count, "problem") + "\n  " + paint("fix:", Tone::Dim, color) +
-                    " see docs/job-reference.md, or `muster run --help`\n  " +
-                    paint("code:", Tone::Dim, color) + " " + error_name(errors::kJobInvalid) +
-                    " (muster explain " + error_name(errors::kJobInvalid) + ")\n");
-    app.err().flush();
-    return exit_codes::kRejected;
-}
-
 struct Source {
     std::string text;
     std::vector<spec::FlagText> flags;
     spec::ParseOptions options;
 };
 
-Result<Source> source_of(App& app, const Invocation& invocation) {
+Result<Source> source_of(App& app, const Invocation& invocation, const std::string& file) {
     Source source;
-    const std::string file = invocation.argument(0);
     const std::string here = app.world().directory;
     source.options.now = app.now();
     source.options.base_dir = here;
@@ -179,27 +165,55 @@ int after_submit(App& app, Client& client, const Invocation& invocation, const s
 }
 
 }  // namespace
+}  // namespace muster::cli::verbs
+
+namespace muster::cli {
+
+int fail_with_problems(App& app, const spec::Problems& problems, const std::string& what,
+                       int number, const std::string& fix) {
+    const bool color = app.err_color();
+    app.out().flush();
+    app.err().write(spec::render(problems));
+    const auto count = static_cast<std::int64_t>(problems.size());
+    app.err().write(paint("error:", Tone::Bad, color) + " " + what + " is not valid: " +
+                    counted(count, "problem") + "\n  " + paint("fix:", Tone::Dim, color) + " " +
+                    fix + "\n  " + paint("code:", Tone::Dim, color) + " " + error_name(number) +
+                    " (muster explain " + error_name(number) + ")\n");
+    app.err().flush();
+    return exit_codes::kRejected;
+}
+
+std::variant<model::JobSpec, int> read_job(App& app, const Invocation& invocation,
+                                           const std::string& file) {
+    auto source = verbs::source_of(app, invocation, file);
+    if (!source) return app.fail(source.error());
+    std::vector<std::string> command = invocation.rest;
+    const bool has_run = std::ranges::any_of(
+        source->flags, [](const spec::FlagText& flag) { return flag.field == "run"; });
+    if (command.size() == 1 && !has_run && verbs::is_shell_line(command.front())) {
+        source->flags.push_back({"run", command.front()});
+        command.clear();
+    }
+    auto parsed = spec::parse_job(source->text, source->flags, command, source->options);
+    if (const auto* problems = std::get_if<spec::Problems>(&parsed))
+        return fail_with_problems(app, *problems, "the job", errors::kJobInvalid,
+                                  "see docs/job-reference.md, or `muster run --help`");
+    return std::move(std::get<model::JobSpec>(parsed));
+}
+
+}  // namespace muster::cli
+
+namespace muster::cli::verbs {
 
 int run(App& app, const Invocation& invocation) {
     const bool stays = invocation.has("wait") || invocation.has("follow") || invocation.has("pty");
     const auto form = output_form(app, invocation);
     if (!form) return app.fail(form.error()), exit_codes::kUsage;
-    auto source = source_of(app, invocation);
     // Whoever waits for the job's own code must be able to tell it from ours.
     const auto failed = [&](int code) { return stays ? exit_codes::kMusterFailed : code; };
-    if (!source) return failed(app.fail(source.error()));
-
-    std::vector<std::string> command = invocation.rest;
-    const bool has_run = std::ranges::any_of(
-        source->flags, [](const spec::FlagText& flag) { return flag.field == "run"; });
-    if (command.size() == 1 && !has_run && is_shell_line(command.front())) {
-        source->flags.push_back({"run", command.front()});
-        command.clear();
-    }
-    const auto parsed = spec::parse_job(source->text, source->flags, command, source->options);
-    if (const auto* problems = std::get_if<spec::Problems>(&parsed))
-        return failed(fail_with_problems(app, *problems));
-    const auto& job = std::get<model::JobSpec>(parsed);
+    const auto read = read_job(app, invocation, invocation.argument(0));
+    if (const int* code = std::get_if<int>(&read)) return failed(*code);
+    const auto& job = std::get<model::JobSpec>(read);
     const std::string body = spec::to_json(job);
     const auto client = app.client();
     if (!client) return failed(app.fail(client.error()));

@@ -1,4 +1,4 @@
-// muster status: the cluster at a glance, or one job whole. muster why: why it waits.
+// muster status: the cluster at a glance, or one job whole.
 #include <algorithm>
 
 #include "base/text.h"
@@ -12,12 +12,6 @@ namespace muster::cli::verbs {
 namespace {
 
 constexpr std::size_t kBarCells = 20;
-
-std::string label(std::string_view name, bool color) {
-    std::string text = "  " + std::string(name);
-    text.append(text.size() < 14 ? 14 - text.size() : 1, ' ');
-    return paint(text, Tone::Dim, color);
-}
 
 /// "████░░░░  12 of 32 used" of a pair of numbers.
 std::string share(double used, double total, bool color) {
@@ -110,7 +104,11 @@ std::string attempts_table(const JobView& job, Time now, const TableStyle& style
         table.add(step(attempt.resumed_step));
         table.add(step(attempt.last_step));
         table.add(attempt.lost_ms > 0 ? length_text(attempt.lost_ms) : "-");
-        table.add(attempt.message.empty() ? "-" : attempt.message);
+        std::string message = attempt.message;
+        if (!attempt.beneficiary.empty())
+            message = "for job " + attempt.beneficiary + " (" + attempt.preempted_for + ")" +
+                      (message.empty() ? "" : ": " + message);
+        table.add(message.empty() ? "-" : message);
     }
     return table.render(style);
 }
@@ -164,6 +162,59 @@ std::string devices_of(const Json& job) {
     return out;
 }
 
+/// The placement as a tree: domains from the top down, then nodes with their ranks.
+std::string topology_tree(const Json& job) {
+    const Json allocation = job["allocation"];
+    const std::vector<Json> levels = allocation["levels"].items();
+    struct Placed {
+        std::vector<std::string> path;  // Domains, then the node.
+        std::string ranks;
+    };
+    std::vector<Placed> placed;
+    for (const Json& slot : allocation["slots"].items()) {
+        Placed each;
+        for (const Json& name : slot["path"].items())
+            each.path.push_back(name.empty() ? "(none)" : name.text());
+        each.path.push_back(slot["node"].text());
+        each.ranks = slot["spare"].truth() ? "spare" : "rank " + slot["rank"].text();
+        const auto same = std::ranges::find(placed, each.path, &Placed::path);
+        if (same == placed.end())
+            placed.push_back(std::move(each));
+        else
+            same->ranks += ", " + each.ranks;
+    }
+    // Domains in the order of their first rank, so that ranks read downwards.
+    const auto first_of = [&](const Placed& one, std::size_t depth) {
+        return std::ranges::find_if(placed, [&](const Placed& other) {
+            return std::equal(one.path.begin(),
+                              one.path.begin() + static_cast<std::ptrdiff_t>(depth),
+                              other.path.begin());
+        });
+    };
+    std::vector<Placed> sorted = placed;
+    std::ranges::stable_sort(sorted, [&](const Placed& a, const Placed& b) {
+        for (std::size_t depth = 1; depth <= a.path.size(); ++depth)
+            if (first_of(a, depth) != first_of(b, depth))
+                return first_of(a, depth) < first_of(b, depth);
+        return false;
+    });
+    std::string out;
+    std::vector<std::string> last;
+    for (const Placed& each : sorted) {
+        bool same = true;
+        for (std::size_t depth = 0; depth < each.path.size(); ++depth) {
+            same = same && depth < last.size() && last[depth] == each.path[depth];
+            const bool node = depth + 1 == each.path.size();
+            if (same && !node) continue;
+            const std::string level = depth < levels.size() ? levels[depth].text() + " " : "";
+            out += std::string(2 + 2 * depth, ' ') + level + printable(each.path[depth]) +
+                   (node ? ": " + each.ranks : "") + "\n";
+        }
+        last = each.path;
+    }
+    return out;
+}
+
 /// Where an element stands in its array.
 std::string element_line(const Json& array) {
     if (!array.is_object() || array["count"].exists()) return "";
@@ -174,7 +225,7 @@ std::string element_line(const Json& array) {
            (values.empty() ? "" : ":" + values);
 }
 
-int job_status(App& app, const OutputForm& form, const std::string& id) {
+int job_status(App& app, const OutputForm& form, const std::string& id, bool topology) {
     const auto client = app.client();
     if (!client) return app.fail(client.error());
     const auto answer = (*client)->get(target("/v1/jobs/", id));
@@ -222,63 +273,13 @@ int job_status(App& app, const OutputForm& form, const std::string& id) {
     if (job.attempts.size() > 1 || form.form == Form::Wide)
         part("Attempts", attempts_table(job, app.now(), style));
     part("Ranks", ranks_table(job, style));
+    if (topology) {
+        const std::string tree = topology_tree(row);
+        part("Topology", tree.empty() ? "  it holds no nodes now\n" : tree);
+    }
     if (form.form == Form::Wide) part("Allocation", devices_of(row));
     app.out().write(out);
     return exit_codes::kOk;
-}
-
-std::string why_text(const Json& why, Time now, bool color) {
-    const Json reason = why["reason"];
-    const Json counts = reason["counts"];
-    std::string out = paint("Job " + why["id"].text(), Tone::Bold, color) + " " +
-                      printable(why["name"].text()) + " · wants " + why["wants"].text() +
-                      " · queue " + why["queue"].text() + " · " + why["state"].text();
-    if (why["state"].text() == "pending") out += " " + length_text(why["waiting_ms"].integer());
-    out += "\n";
-    const auto line = [&](std::string_view name, const std::string& text) {
-        if (!text.empty()) out += label(name, color) + printable(text) + "\n";
-    };
-    line("reason", reason["text"].text());
-    if (counts["ahead"].exists())
-        line("position", counted(counts["ahead"].integer(), "job") + " ahead; priority " +
-                             why["priority"].text());
-    if (counts["nodes_total"].exists()) {
-        if (counts["devices_wanted"].integer() > 0)
-            line("needs", counted(counts["nodes_wanted"].integer(), "node") + ", " +
-                              counted(counts["devices_wanted"].integer(), "device"));
-        std::string text = counted(counts["nodes_total"].integer(), "node");
-        const auto add = [&](std::string_view key, std::string_view words) {
-            if (counts[key].integer() > 0)
-                text += " · " + grouped(counts[key].integer()) + " " + std::string(words);
-        };
-        add("nodes_fit", "fit now");
-        add("nodes_busy", "busy (would fit when empty)");
-        add("nodes_unfit", "unfit (wrong kind or labels, or too small)");
-        add("nodes_unusable", "not usable (lost, suspect or held back)");
-        line("cluster", text);
-    }
-    if (counts["devices_total"].integer() > 0)
-        line("devices", grouped(counts["devices_free"].integer()) + " free of " +
-                            grouped(counts["devices_total"].integer()) + " that would do");
-    const std::string code(reason["code"].text());
-    // What the reason's text says is not said again.
-    if (code == "reserved" && !reason["behind"].empty())
-        line("behind", "job " + reason["behind"].text() + ", whose reservation is in the way");
-    if (code != "held" && !reason["hold_owner"].empty())
-        line("held by", reason["hold_owner"].text());
-    for (Json job = reason["waiting_for"].first(); code != "dependency" && job.exists();
-         job = job.next())
-        line("waits for", "job " + job.text());
-    if (code == "not-eligible")
-        line("starts", "in " + length_text((moment_of(reason["eligible"]) - now).ms) + ", at " +
-                           clock_text(moment_of(reason["eligible"]), now) + ", if there is room");
-    else if (!reason["expected_start"].empty())
-        line("starts", "about " + clock_text(moment_of(reason["expected_start"]), now) +
-                           ", from running jobs' time limits");
-    line("do", reason["fix"].text());
-    if (!reason["number"].empty())
-        line("code", reason["number"].text() + " (muster explain " + reason["number"].text() + ")");
-    return out;
 }
 
 }  // namespace
@@ -292,30 +293,9 @@ int status(App& app, const Invocation& invocation) {
     int code = exit_codes::kOk;
     for (std::size_t i = 0; i < invocation.arguments.size(); ++i) {
         if (i > 0 && form->is_table()) app.out().write("\n");
-        const int each = job_status(app, *form, invocation.arguments[i]);
+        const int each =
+            job_status(app, *form, invocation.arguments[i], invocation.has("topology"));
         if (each != exit_codes::kOk) code = each;
-    }
-    return code;
-}
-
-int why(App& app, const Invocation& invocation) {
-    const auto form = output_form(app, invocation);
-    if (!form) return app.fail(form.error()), exit_codes::kUsage;
-    const auto client = app.client();
-    if (!client) return app.fail(client.error());
-    int code = exit_codes::kOk;
-    for (std::size_t i = 0; i < invocation.arguments.size(); ++i) {
-        const auto answer = (*client)->get(target("/v1/jobs/", invocation.arguments[i], "/why"));
-        if (!answer) {
-            code = app.fail(answer.error());
-            continue;
-        }
-        if (i > 0 && form->is_table()) app.out().write("\n");
-        if (form->is_table()) {
-            app.out().write(why_text(answer->root(), app.now(), app.out_color()));
-        } else {
-            show_object(app, *form, answer->root(), {}, "id");
-        }
     }
     return code;
 }

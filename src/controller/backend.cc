@@ -3,8 +3,6 @@
 #include <mutex>
 #include <vector>
 
-#include "core/shape.h"
-
 namespace muster::controller {
 namespace {
 
@@ -23,17 +21,7 @@ public:
                           then(Answered{std::move(answer->answer), answer->revision});
                       });
     }
-    void why(JobId job, std::function<void(Result<scheduler::Blocked>)> then) override {
-        p_.planner->why(job, [then = std::move(then)](scheduler::Blocked blocked) {
-            then(std::move(blocked));
-        });
-    }
-    void feasible(const model::JobSpec& spec, QueueId queue,
-                  std::function<void(Result<scheduler::Blocked>)> then) override {
-        p_.planner->feasible(
-            core::shape_of(spec, queue),
-            [then = std::move(then)](scheduler::Blocked blocked) { then(std::move(blocked)); });
-    }
+    void ask(Question question) override { p_.planner->ask(std::move(question)); }
     ports::History& history() override { return *p_.history; }
     Result<std::vector<ports::LoggedEvent>> events_after(std::uint64_t after,
                                                          std::size_t limit) override {

@@ -19,6 +19,7 @@
 #include "controller/joining.h"
 #include "controller/loop.h"
 #include "controller/planner.h"
+#include "controller/recurring.h"
 #include "controller/watchdog.h"
 #include "core/records.h"
 #include "net/http.h"
@@ -96,6 +97,7 @@ public:
     ~Running() override {
         if (rest_) rest_->stop(seconds(1));
         watchdog_.reset();
+        recurring_.reset();
         rest_.reset();
         agents_
             .reset();  // No input comes from here on; the loop steps and commits what was posted.
@@ -123,6 +125,10 @@ public:
         loop_->start();
         planner_->start();
         MUSTER_TRY(serve());
+        recurring_ = std::make_unique<Recurring>(
+            Recurring::Hooks{[this] { return loop_->view(); },
+                             [this](core::RefreshWindows event) { loop_->post(std::move(event)); },
+                             hooks_.log, wall_now});
         watchdog_ = std::make_unique<Watchdog>(
             std::vector<Watchdog::Watched>{{"loop", [this] { return loop_->stats().lag_ms; }},
                                            {"planner", [this] { return planner_->lag_ms(); }}},
@@ -289,6 +295,7 @@ private:
     std::unique_ptr<Agents> agents_;
     std::unique_ptr<rest::Backend> backend_;
     std::unique_ptr<net::HttpServer> rest_;
+    std::unique_ptr<Recurring> recurring_;
     std::unique_ptr<Watchdog> watchdog_;
 };
 

@@ -3,12 +3,36 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
+
+#include "base/error_codes.h"
 
 namespace muster::controller {
 
 using Steady = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t kQuestionsMax = 1'000;
+constexpr std::int64_t kAnswerAtOnceMs = 50;  // Plans do not wait longer for questions.
+constexpr std::int64_t kQuestionLifeMs = 10'000;
+
+Error late(const std::string& what) {
+    return {.code = Code::Unavailable,
+            .message = "the planner is late: " + what,
+            .fix = "try again in a moment; `muster doctor` tells how late it is",
+            .number = errors::kNotReady};
+}
+
+/// A question and when it was put, in steady ms.
+struct Waiting {
+    Planner::Question question;
+    std::int64_t since = 0;
+};
+
+}  // namespace
 
 struct Planner::Impl {
     const Hooks hooks;
@@ -16,7 +40,7 @@ struct Planner::Impl {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<scheduler::Change> fed;
-    std::vector<std::function<void()>> questions;
+    std::deque<Waiting> questions;
     bool plan_done = true, stopping = false;
     std::atomic<std::int64_t> busy_since = 0;  // Steady ms; 0: idle.
     std::atomic<std::uint64_t> plans = 0;
@@ -35,7 +59,6 @@ struct Planner::Impl {
         Time wake = kNever;
         for (;;) {
             std::vector<scheduler::Change> changes;
-            std::vector<std::function<void()>> asked;
             bool may_plan = false;
             {
                 std::unique_lock lock(mutex);
@@ -48,18 +71,17 @@ struct Planner::Impl {
                 if (stopping) return;
                 busy_since = steady_ms();
                 changes.swap(fed);
-                asked.swap(questions);
                 may_plan = plan_done;
             }
             for (const scheduler::Change& change : changes) index.apply(change);
             stale = stale || !changes.empty() || wake <= hooks.now();
-            for (const auto& question : asked) question();
+            answer_questions();
             if (!may_plan || !stale) continue;
             scheduler::Plan plan = index.plan(hooks.now());
             ++plans;
             stale = !plan.complete;
             wake = plan.wake;
-            if (plan.starts.empty() && plan.waits.empty() && plan.shape_waits.empty()) continue;
+            if (says_nothing(plan)) continue;
             {
                 const std::lock_guard lock(mutex);
                 plan_done = false;
@@ -68,12 +90,27 @@ struct Planner::Impl {
         }
     }
 
-    void ask(std::function<void()> question) {
-        {
-            const std::lock_guard lock(mutex);
-            questions.push_back(std::move(question));
+    /// Those that wait, for a while; the rest after the next plan.
+    void answer_questions() {
+        const std::int64_t began = steady_ms();
+        for (;;) {
+            Waiting next;
+            {
+                const std::lock_guard lock(mutex);
+                if (questions.empty() || steady_ms() - began > kAnswerAtOnceMs) return;
+                next = std::move(questions.front());
+                questions.pop_front();
+            }
+            if (steady_ms() - next.since > kQuestionLifeMs)
+                next.question(late("a question waited for more than 10 s"), hooks.now());
+            else
+                next.question(&index, hooks.now());
         }
-        changed.notify_one();
+    }
+
+    static bool says_nothing(const scheduler::Plan& plan) {
+        return plan.starts.empty() && plan.stops.empty() && plan.promises.empty() &&
+               !plan.bookings && plan.waits.empty() && plan.shape_waits.empty();
     }
 };
 
@@ -93,6 +130,8 @@ Planner::~Planner() {
     }
     impl_->changed.notify_one();
     if (impl_->thread.joinable()) impl_->thread.join();
+    for (Waiting& each : impl_->questions)
+        each.question(late("the controller is stopping"), impl_->hooks.now());
 }
 
 void Planner::feed(std::vector<scheduler::Change> changes, bool plan_done) {
@@ -107,14 +146,16 @@ void Planner::feed(std::vector<scheduler::Change> changes, bool plan_done) {
     impl_->changed.notify_one();
 }
 
-void Planner::why(JobId job, std::function<void(scheduler::Blocked)> then) {
-    impl_->ask(
-        [this, job, then = std::move(then)] { then(impl_->index.why(job, impl_->hooks.now())); });
-}
-void Planner::feasible(scheduler::Shape shape, std::function<void(scheduler::Blocked)> then) {
-    impl_->ask([this, shape = std::move(shape), then = std::move(then)] {
-        then(impl_->index.feasible(shape));
-    });
+void Planner::ask(Question question) {
+    {
+        const std::lock_guard lock(impl_->mutex);
+        if (impl_->questions.size() < kQuestionsMax && !impl_->stopping) {
+            impl_->questions.push_back({std::move(question), Impl::steady_ms()});
+            question = nullptr;
+        }
+    }
+    if (question) return question(late("1000 questions wait already"), impl_->hooks.now());
+    impl_->changed.notify_one();
 }
 
 std::int64_t Planner::lag_ms() const {

@@ -1,7 +1,7 @@
 // The planner's thread: owns the PlanIndex, keeps it current, and proposes plans.
 //
 // One plan is in flight at a time: the next is made when the loop has stepped the last. Questions
-// (why, feasible) are answered between plans, from the same index.
+// are answered between plans, from the same index.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,10 @@ public:
     /// Nothing is proposed before this.
     void start();
     void feed(std::vector<scheduler::Change> changes, bool plan_done);
-    void why(JobId job, std::function<void(scheduler::Blocked)> then);
-    void feasible(scheduler::Shape shape, std::function<void(scheduler::Blocked)> then);
+    /// Asked once, on the planner's thread with its index, or with an error: too many questions
+    /// wait (then on the caller's thread), or this one waited too long. Must not block.
+    using Question = std::function<void(Result<const scheduler::PlanIndex*>, Time now)>;
+    void ask(Question question);
     /// How long it has not come round while it had work: the watchdog's measure.
     std::int64_t lag_ms() const;
     std::uint64_t plans() const;

@@ -57,7 +57,24 @@ Result<Identity> Authenticator::local(std::uint32_t uid, const core::View& view)
         names_[uid] = {.name = name, .at = options_.now()};
     }
     const bool admin = uid == 0 || uid == options_.own_uid || is_admin(name, view);
-    return Identity{.caller = {.user = std::move(name), .admin = admin}};
+    std::vector<std::string> groups = groups_of(name);
+    return Identity{
+        .caller = {.user = std::move(name), .admin = admin, .groups = std::move(groups)}};
+}
+
+/// Asked of the system at most once a minute: it may be a directory on the network.
+std::vector<std::string> Authenticator::groups_of(const std::string& user) {
+    const Time now = options_.now();
+    {
+        const std::lock_guard lock(mutex_);
+        const auto known = groups_.find(user);
+        if (known != groups_.end() && now - known->second.at <= kNamesKept)
+            return known->second.names;
+    }
+    std::vector<std::string> names = options_.groups_of_user(user);
+    const std::lock_guard lock(mutex_);
+    groups_[user] = {.names = names, .at = now};
+    return names;
 }
 
 Result<Identity> Authenticator::by_token(std::string_view secret, const core::View& view,
@@ -78,9 +95,10 @@ Result<Identity> Authenticator::by_token(std::string_view secret, const core::Vi
                                                    token.user + " expired at " +
                                                    format_time(token.expires));
     }
-    return Identity{.caller = {.user = token.user, .admin = token.admin},
-                    .token = token.id,
-                    .expires = token.expires};
+    return Identity{
+        .caller = {.user = token.user, .admin = token.admin, .groups = groups_of(token.user)},
+        .token = token.id,
+        .expires = token.expires};
 }
 
 std::shared_ptr<const Authenticator::ByHash> Authenticator::tokens_of(const core::View& view) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "core/state.h"
@@ -41,6 +42,7 @@ private:
     Result<Identity> local(std::uint32_t uid, const core::View& view);
     Result<Identity> by_token(std::string_view secret, const core::View& view, Time now);
     std::shared_ptr<const ByHash> tokens_of(const core::View& view);
+    std::vector<std::string> groups_of(const std::string& user);
     bool is_admin(const std::string& user, const core::View& view);
 
     Options options_;
@@ -50,6 +52,11 @@ private:
         Time at;
     };
     std::unordered_map<std::uint32_t, NamedUid> names_;
+    struct Groups {
+        std::vector<std::string> names;
+        Time at;
+    };
+    std::unordered_map<std::string, Groups> groups_;  // By user.
     CowTree<core::Token> indexed_;  // The table that by_hash_ was made from.
     std::shared_ptr<const ByHash> by_hash_;
     CowTree<core::User> users_;  // The table that admins_ was made from.

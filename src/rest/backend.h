@@ -10,7 +10,6 @@
 #include "base/result.h"
 #include "core/state.h"
 #include "core/step.h"
-#include "model/job_spec.h"
 #include "ports/history.h"
 #include "ports/store.h"
 #include "protocol/messages.h"
@@ -43,9 +42,10 @@ public:
     /// Steps the event; calls back after its changes are durable.
     virtual void submit(core::Event event, std::function<void(Result<Answered>)> then) = 0;
 
-    virtual void why(JobId job, std::function<void(Result<scheduler::Blocked>)> then) = 0;
-    virtual void feasible(const model::JobSpec& spec, QueueId queue,
-                          std::function<void(Result<scheduler::Blocked>)> then) = 0;
+    /// Puts a question to the planner's index, between two plans: why, what if, how a queue stands.
+    /// Asked once, with the index or with an error when the planner is late.
+    using Question = std::function<void(Result<const scheduler::PlanIndex*>, Time now)>;
+    virtual void ask(Question question) = 0;
 
     virtual ports::History& history() = 0;
     /// Events with sequence > after (Gone when compacted); and a call when there

@@ -29,6 +29,8 @@ struct Options {
     std::function<Time()> now = {};  // Default: the wall clock.
     /// The name of a local uid; empty: it has none. Default: getpwuid_r.
     std::function<std::optional<std::string>(std::uint32_t)> user_of_uid = {};
+    /// The names of a user's groups, sorted; empty: unknown here. Default: getgrouplist.
+    std::function<std::vector<std::string>(const std::string&)> groups_of_user = {};
     std::uint32_t own_uid = 0;  // Of the controller: with root, the local administrators.
     RateLimit rate = {};
 };

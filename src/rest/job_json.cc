@@ -234,7 +234,7 @@ void JobRenderer::value_of_extra(JsonWriter& json, const core::Job& job, JobFiel
         case JobField::Ranks:
             return write_ranks(json, view_, job, core::spec_of(view_, job.spec)->roles);
         case JobField::AttemptsTotal: json.value(extra.attempts_total); return;
-        case JobField::Attempts: return write_attempts(json, job);
+        case JobField::Attempts: return write_attempts(json, view_, job);
         default: json.null(); return;
     }
 }

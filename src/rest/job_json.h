@@ -70,7 +70,7 @@ void write_allocation(JsonWriter& json, const core::View& view, const core::Job&
                       const std::vector<model::Role>& roles);
 void write_ranks(JsonWriter& json, const core::View& view, const core::Job& job,
                  const std::vector<model::Role>& roles);
-void write_attempts(JsonWriter& json, const core::Job& job);
+void write_attempts(JsonWriter& json, const core::View& view, const core::Job& job);
 /// `text`, or null when it is "".
 void write_text(JsonWriter& json, std::string_view text);
 

@@ -2,6 +2,7 @@
 // attempts.
 #include <map>
 
+#include "rest/explain_json.h"
 #include "rest/ids.h"
 #include "rest/job_json.h"
 #include "rest/time_text.h"
@@ -101,11 +102,18 @@ void write_allocation(JsonWriter& json, const core::View& view, const core::Job&
     }
     json.begin_object().field("attempt", extra.allocation->epoch);
     write_time(json, "at", extra.allocation->at);
-    json.key("slots").begin_array();
+    json.key("levels").begin_array();
+    for (const std::string& level : view.topology->levels) json.value(level);
+    json.end_array().key("slots").begin_array();
     int rank = 0;
     for (const core::Placed& slot : extra.allocation->slots) {
         json.begin_object().field("rank", rank++).field("node", node_name(view, slot.node));
-        json.field("role", role_name(roles, slot.group)).key("devices").begin_array();
+        json.field("role", role_name(roles, slot.group)).field("spare", slot.spare);
+        json.key("path").begin_array();
+        if (const core::Node* node = view.nodes.find(slot.node.value); node && node->facts)
+            for (const std::string& name : model::path_of(*view.topology, *node->facts))
+                json.value(name);
+        json.end_array().key("devices").begin_array();
         for (const std::string& device : slot.devices) json.value(device);
         json.end_array().field("cpus", static_cast<double>(slot.cpus.value) / 1000);
         json.key("memory_bytes");
@@ -145,7 +153,7 @@ void write_ranks(JsonWriter& json, const core::View& view, const core::Job& job,
     json.end_array();
 }
 
-void write_attempts(JsonWriter& json, const core::Job& job) {
+void write_attempts(JsonWriter& json, const core::View& view, const core::Job& job) {
     json.begin_array();
     for (const core::Attempt& attempt : core::extra_of(job).attempts) {
         json.begin_object().field("attempt", attempt.epoch);
@@ -160,7 +168,13 @@ void write_attempts(JsonWriter& json, const core::Job& job) {
         write_text(json, attempt.message);
         write_known(json, "last_step", attempt.last_step);
         write_known(json, "resumed_step", attempt.resumed_step);
-        json.field("lost_ms", attempt.lost.ms).end_object();
+        json.field("lost_ms", attempt.lost.ms).key("beneficiary");
+        if (attempt.beneficiary)
+            json.value(job_name(view, attempt.beneficiary)).key("preempted_for");
+        else
+            json.null().key("preempted_for");
+        write_text(json, attempt.beneficiary ? to_text(attempt.reason) : std::string_view());
+        json.end_object();
     }
     json.end_array();
 }

@@ -6,7 +6,6 @@
 #include "rest/find_job.h"
 #include "rest/ids.h"
 #include "rest/job_json.h"
-#include "rest/reason.h"
 
 namespace muster::rest {
 namespace {
@@ -168,52 +167,6 @@ void release_job(const CallPtr& call) {
 }
 void requeue_job(const CallPtr& call) {
     act(call, core::JobAction::Requeue);
-}
-
-namespace {
-
-void write_why(const CallPtr& call, const core::View& now, const FoundJob& found,
-               const scheduler::Blocked* why) {
-    const core::Job& job = *found.live;
-    const auto spec = core::spec_of(now, job.spec);
-    JsonWriter json;
-    json.begin_object().field("id", call->args[0]).field("name", spec->name);
-    json.field("state", model::to_text(job.state)).field("queue", queue_name(now, job.queue));
-    json.field("priority", static_cast<unsigned>(job.priority));
-    json.field("wants", wants_text(*spec));
-    const bool waits = job.state == model::JobState::Pending;
-    json.field("waiting_ms", waits ? std::max<std::int64_t>(0, (call->now - job.since).ms) : 0);
-    json.key("reason");
-    if (why != nullptr)
-        write_reason(json, now, &job, now.shapes.find(job.shape.value), *why);
-    else
-        write_active_reason(json, now, job);
-    json.end_object();
-    call->json(std::move(json).text());
-}
-
-}  // namespace
-
-void why_job(const CallPtr& call) {
-    with_job(call, [call](const ViewPtr& view, FoundJob found) {
-        if (found.live == nullptr) {
-            return call->fail(numbered(
-                errors::kJobEnded, "job " + call->args[0] + " has ended: " + found.ended->state));
-        }
-        const core::Job& job = *found.live;
-        if (job.state != model::JobState::Pending) return write_why(call, *view, found, nullptr);
-        const scheduler::Blocked known = core::wait_of(*view, job, call->now);
-        using Reason = scheduler::Blocked::Reason;
-        // What the job's own record says needs no plan.
-        if (known.reason == Reason::Held || known.reason == Reason::Dependency ||
-            known.reason == Reason::NotEligible || known.reason == Reason::Parallel) {
-            return write_why(call, *view, found, &known);
-        }
-        call->api->backend.why(
-            job.id, [call, view, found = std::move(found), known](Result<scheduler::Blocked> why) {
-                write_why(call, *view, found, why ? &*why : &known);
-            });
-    });
 }
 
 }  // namespace muster::rest

@@ -195,6 +195,11 @@ constexpr Field kFields[] = {
      [](JsonWriter &json, const core::View &, const core::Node &node) {
        json.value(node.facts->disk_enforced);
      }},
+    {"domain",
+     [](JsonWriter &json, const core::View &view, const core::Node &node) {
+       const auto path = model::path_of(*view.topology, *node.facts);
+       write_text(json, join(path, "/").size() < path.size() ? "" : join(path, "/"));
+     }},
     {"unenforced_why",
      [](JsonWriter &json, const core::View &, const core::Node &node) {
        write_text(json, node.facts->unenforced_why);

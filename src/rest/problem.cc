@@ -51,10 +51,9 @@ bool has_header(const std::vector<net::Header>& headers, std::string_view name) 
 
 }  // namespace
 
-Problem invalid_job(const spec::Problems& problems) {
-    Problem out{.error = spec::to_error(problems), .status = 422};
-    if (out.error.number == 0) out.error.number = errors::kJobInvalid;
-    if (out.error.fix.empty()) out.error.fix = find_error_code(errors::kJobInvalid)->fix;
+Problem invalid_text(const spec::Problems& problems, int number) {
+    Problem out{.error = spec::to_error(problems, number), .status = 422};
+    if (out.error.fix.empty()) out.error.fix = find_error_code(number)->fix;
     for (const spec::Problem& problem : problems) {
         out.fields.push_back({.pointer = problem.pointer,
                               .detail = problem.message,
@@ -65,6 +64,14 @@ Problem invalid_job(const spec::Problems& problems) {
                               .suggestion = problem.suggestion,
                               .source = problem.source});
     }
+    return out;
+}
+
+Problem invalid_job(const spec::Problems& problems) {
+    Problem out = invalid_text(problems, errors::kJobInvalid);
+    out.error = spec::to_error(problems);
+    if (out.error.number == 0) out.error.number = errors::kJobInvalid;
+    if (out.error.fix.empty()) out.error.fix = find_error_code(errors::kJobInvalid)->fix;
     return out;
 }
 

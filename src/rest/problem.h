@@ -29,6 +29,8 @@ struct Problem {
 
 /// All that is wrong with a job: 422.
 Problem invalid_job(const spec::Problems& problems);
+/// The same of what is no job: a queue file, a reservation.
+Problem invalid_text(const spec::Problems& problems, int number);
 /// 400: the parameter's name, what was given, and what would do.
 Problem bad_parameter(std::string_view name, std::string_view value, std::string_view limit);
 

@@ -57,12 +57,13 @@ void write_counts(JsonWriter& json, const Blocked& why) {
     json.field("nodes_unfit", why.nodes_unfit).field("nodes_busy", why.nodes_busy);
     json.field("nodes_fit", why.nodes_fit).field("devices_wanted", why.devices_wanted);
     json.field("devices_free", why.devices_free).field("devices_total", why.devices_total);
-    json.field("ahead", why.ahead).end_object();
+    json.field("nodes_domain", why.nodes_domain).field("ahead", why.ahead).end_object();
 }
 
 bool has_counts(Reason reason) {
     return reason == Reason::NeverFits || reason == Reason::NoNodes ||
-           reason == Reason::NotEnoughFree || reason == Reason::Reserved;
+           reason == Reason::NotEnoughFree || reason == Reason::Reserved ||
+           reason == Reason::Topology || reason == Reason::Window;
 }
 
 void write_head(JsonWriter& json, std::string_view code, int number, const std::string& text) {
@@ -78,6 +79,26 @@ void write_head(JsonWriter& json, std::string_view code, int number, const std::
         json.value(entry->fix);
     else
         json.null();
+}
+
+/// What the job's own record tells, and no plan.
+bool of_record(Reason reason) {
+    return reason == Reason::Held || reason == Reason::Dependency ||
+           reason == Reason::NotEligible || reason == Reason::Parallel;
+}
+
+/// text_of() with the names of the queue and of the reservation.
+std::string text_in(const core::View& view, const Blocked& why) {
+    std::string text = text_of(why);
+    const bool limit = why.reason >= Reason::QueueLimit && why.reason <= Reason::Guarantee;
+    if (limit && why.queue)
+        text += " (queue " + queue_name(view, static_cast<std::uint32_t>(why.queue.value)) + ")";
+    const model::Reservation* kept = view.reservations.find(why.reservation.value);
+    if (why.reason != Reason::Window || kept == nullptr) return text;
+    text = "would run into " + std::string(kept->maintenance ? "maintenance " : "reservation ") +
+           kept->name;
+    if (!kept->windows.empty()) text += " from " + format_time(kept->windows.front().start);
+    return kept->reason.empty() ? text : text + ": " + kept->reason;
 }
 
 std::string dependency_list(const core::JobExtra& extra) {
@@ -247,7 +268,7 @@ std::string reason_line(const core::View& view, const core::Job& job, Time now) 
             if (why.reason == Reason::NotEligible && job.eligible < kNever) {
                 return "not before " + format_time(job.eligible) + failure_text(extra);
             }
-            return text_of(why);
+            return text_in(view, why);
         }
         case JobState::Starting: return "images, setup, barrier";
         case JobState::Running: return {};
@@ -279,12 +300,12 @@ void write_reason(JsonWriter& json, const core::View& view, const core::Job* job
     const bool waits = job != nullptr;
     // A dry run that found nothing in the way says so.
     const bool fits = !waits && why.reason == Reason::NotEvaluated;
-    std::string text = text_of(why);
+    std::string text = text_in(view, why);
     if (fits)
         text = "fits now: " + counts_text(why);
     else if (why.reason == Reason::NeverFits && shape != nullptr)
         text = "can never start here: " + never_fits_text(view, *shape);
-    else if (waits && !has_counts(why.reason))
+    else if (waits && of_record(why.reason))
         text = reason_line(view, *job, view.at);
     write_head(json, fits ? "fits" : code_of(why.reason), fits ? 0 : number_of_reason(why.reason),
                text);
@@ -299,6 +320,10 @@ void write_reason(JsonWriter& json, const core::View& view, const core::Job* job
     else
         json.null();
     write_time(json, "expected_start", why.expected_start);
+    if (why.queue)
+        json.field("queue", queue_name(view, static_cast<std::uint32_t>(why.queue.value)));
+    if (const auto* kept = view.reservations.find(why.reservation.value); kept != nullptr)
+        json.field("reservation", kept->name);
     if (waits) {
         const core::JobExtra& extra = core::extra_of(*job);
         write_time(json, "eligible", job->eligible);

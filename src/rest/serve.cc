@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 
+#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -29,6 +30,32 @@ std::optional<std::string> name_of_uid(std::uint32_t uid) {
     return std::string(found->pw_name);
 }
 
+std::vector<std::string> groups_of_name(const std::string& user) {
+    char buffer[16 * 1024];
+    passwd entry{};
+    passwd* found = nullptr;
+    if (getpwnam_r(user.c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr)
+        return {};
+    std::vector<gid_t> ids(64);
+    int count = static_cast<int>(ids.size());
+    if (getgrouplist(user.c_str(), entry.pw_gid, ids.data(), &count) < 0) {
+        ids.resize(static_cast<std::size_t>(count));  // As many as there are.
+        if (getgrouplist(user.c_str(), entry.pw_gid, ids.data(), &count) < 0) return {};
+    }
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) {
+        group one{};
+        group* named = nullptr;
+        std::vector<char> room(std::size_t{1} << 18);  // Of a group with many members.
+        if (getgrgid_r(ids[static_cast<std::size_t>(i)], &one, room.data(), room.size(), &named) ==
+                0 &&
+            named != nullptr)
+            names.emplace_back(named->gr_name);
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
 /// One segment of a path or pattern, taken off its front.
 std::string_view next_segment(std::string_view& path) {
     path.remove_prefix(1);  // The '/'.
@@ -42,6 +69,10 @@ bool matches(std::string_view pattern, std::string_view path, std::vector<std::s
     args.clear();
     while (!pattern.empty() && !path.empty()) {
         const std::string_view want = next_segment(pattern);
+        if (want == "{queue}" && pattern.empty() && path.size() > 1) {  // Its name has slashes.
+            args.emplace_back(path.substr(1));
+            return true;
+        }
         const std::string_view have = next_segment(path);
         if (!want.empty() && want.front() == '{') {
             if (have.empty()) return false;
@@ -167,6 +198,7 @@ Api::Api(Backend& the_backend, Options the_options)
       options([&] {
           if (!the_options.now) the_options.now = wall_clock;
           if (!the_options.user_of_uid) the_options.user_of_uid = name_of_uid;
+          if (!the_options.groups_of_user) the_options.groups_of_user = groups_of_name;
           return std::move(the_options);
       }()),
       auth(options),

@@ -3,8 +3,9 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "core/shape.h"
-#include "rest/api.h"
+#include "rest/ask.h"
 #include "rest/ids.h"
+#include "rest/job_body.h"
 #include "rest/reason.h"
 #include "spec/parse.h"
 #include "spec/render.h"
@@ -52,7 +53,8 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
     auto kept = std::make_shared<const model::JobSpec>(std::move(spec));
     const auto queue = queue_of(*call->api->backend.view(), kept->queue);
     if (!queue) return call->fail(queue.error());
-    const auto answer = [call, kept, queue = *queue](Result<scheduler::Blocked> feasible) {
+    const scheduler::Shape shape = core::shape_of(*kept, *queue);
+    const auto answer = [call, kept, shape](Result<scheduler::Blocked> feasible) {
         if (!feasible) return call->fail(feasible.error());
         using Reason = scheduler::Blocked::Reason;
         const bool never =
@@ -60,7 +62,6 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
         JsonWriter json;
         json.begin_object().field("valid", true).field("could_run", !never);
         json.field("starts_now", feasible->reason == Reason::NotEvaluated).key("why");
-        const scheduler::Shape shape = core::shape_of(*kept, queue);
         write_reason(json, *call->api->backend.view(), nullptr, &shape, *feasible);
         json.key("spec");
         spec::write_json(json, *kept);
@@ -68,7 +69,14 @@ void dry_run(const CallPtr& call, model::JobSpec spec) {
         json.end_object();
         call->json(std::move(json).text());
     };
-    call->api->backend.feasible(*kept, *queue, answer);
+    const auto look = [shape](const scheduler::PlanIndex& index, Time) {
+        scheduler::Blocked out = index.feasible(shape);
+        if (out.reason == scheduler::Blocked::Reason::NotEnoughFree &&
+            out.nodes_fit >= out.nodes_wanted)
+            out.reason = scheduler::Blocked::Reason::NotEvaluated;
+        return out;
+    };
+    ask_planner<scheduler::Blocked>(call, look, answer);
 }
 
 void answer_submitted(const CallPtr& call, const std::string& name,
@@ -121,22 +129,26 @@ void submit_dependent(const CallPtr& call, const std::shared_ptr<const core::Sub
 
 }  // namespace
 
+std::variant<model::JobSpec, Problem> parse_job_body(const Call& call) {
+    const auto format = format_of(call.request);
+    if (const auto* problem = std::get_if<Problem>(&format)) return *problem;
+    const spec::ParseOptions options{.file = {},
+                                     .format = std::get<spec::Format>(format),
+                                     .now = call.now,
+                                     .base_dir = {},
+                                     .default_workdir = {}};
+    auto parsed = spec::parse_job(call.request.body, options);
+    if (const auto* problems = std::get_if<spec::Problems>(&parsed)) return invalid_job(*problems);
+    return std::move(std::get<model::JobSpec>(parsed));
+}
+
 void submit_job(const CallPtr& call) {
-    const auto format = format_of(call->request);
-    if (const auto* problem = std::get_if<Problem>(&format)) return call->fail(*problem);
     const std::string_view key = call->request.header("idempotency-key");
     if (key.size() > kKeyMax) {
         return call->fail(bad_parameter("Idempotency-Key", key, "at most 255 bytes"));
     }
-    const spec::ParseOptions options{.file = {},
-                                     .format = std::get<spec::Format>(format),
-                                     .now = call->now,
-                                     .base_dir = {},
-                                     .default_workdir = {}};
-    auto parsed = spec::parse_job(call->request.body, options);
-    if (const auto* problems = std::get_if<spec::Problems>(&parsed)) {
-        return call->fail(invalid_job(*problems));
-    }
+    auto parsed = parse_job_body(*call);
+    if (const auto* problem = std::get_if<Problem>(&parsed)) return call->fail(*problem);
     auto& spec = std::get<model::JobSpec>(parsed);
     if (call->query_flag("dry_run")) return dry_run(call, std::move(spec));
     Fnv hash;

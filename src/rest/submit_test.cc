@@ -91,9 +91,9 @@ TEST_F(Submit, a_dry_run_looks_at_the_queue_of_the_job) {
         world.must(core::SettingsChanged{settings});
     });
     EXPECT_EQ(submit("queue: prod\nrun: true", {yaml}, "?dry_run=1").status, 200);
-    const core::Queue* asked = backend.view()->queues.find(backend.feasible_asked.value);
-    ASSERT_NE(asked, nullptr);
-    EXPECT_EQ(asked->name, "prod");
+    EXPECT_EQ(submit("queue: none\nrun: true", {yaml}, "?dry_run=1").at("code"), "E1201");
+    backend.planner_late = true;
+    EXPECT_EQ(submit("queue: prod\nrun: true", {yaml}, "?dry_run=1").status, 503);
 }
 
 TEST_F(Submit, refusals_of_the_core_keep_their_numbers) {

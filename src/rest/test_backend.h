@@ -150,7 +150,7 @@ public:
     }
     std::optional<Error> refuse_submits;  // Set before use from other threads.
     Health health_now;
-    QueueId feasible_asked;
+    bool planner_late = false;
     std::int64_t longest_read = 0;
     protocol::OpenTunnel tunnel_asked;
     std::vector<protocol::TunnelInput> tunnel_inputs;
@@ -186,24 +186,11 @@ public:
         if (!done) return then(std::move(done).error());
         then(Answered{done->answer, revision});
     }
-    void why(JobId job, std::function<void(Result<scheduler::Blocked>)> then) override {
-        scheduler::Blocked blocked;
-        {
-            const std::lock_guard lock(loop_);
-            blocked = world_.index.why(job, world_.now);
-        }
-        then(blocked);
-    }
-    void feasible(const model::JobSpec& spec, QueueId queue,
-                  std::function<void(Result<scheduler::Blocked>)> then) override {
-        const scheduler::Shape shape = core::shape_of(spec, queue);
-        feasible_asked = queue;
-        scheduler::Blocked blocked;
-        {
-            const std::lock_guard lock(loop_);
-            blocked = world_.index.feasible(shape);
-        }
-        then(blocked);
+    void ask(Question question) override {
+        if (planner_late)
+            return question(numbered(errors::kNotReady, "the planner is late"), Time{});
+        const std::lock_guard lock(loop_);
+        question(&world_.index, world_.now);
     }
     ports::History& history() override { return history_; }
     Result<std::vector<ports::LoggedEvent>> events_after(std::uint64_t after,

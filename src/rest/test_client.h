@@ -190,6 +190,10 @@ protected:
             if (uid == 1001) return "bob";
             return std::nullopt;
         };
+        options.groups_of_user = [](const std::string& user) {
+            return user == "alice" ? std::vector<std::string>{"nlp", "staff"}
+                                   : std::vector<std::string>{};
+        };
         options.own_uid = 500;
         backend.health_now.version = "0.1.0";
         backend.health_now.term = 1;
@@ -213,6 +217,8 @@ protected:
         request.target = ask.target;
         const std::size_t mark = ask.target.find('?');
         request.path = ask.target.substr(0, mark);
+        for (std::size_t at; (at = request.path.find("%2F")) != std::string::npos;)
+            request.path.replace(at, 3, "/");  // As net does.
         if (mark != std::string::npos) {
             for (const std::string_view pair :
                  split(std::string_view(ask.target).substr(mark + 1), '&')) {

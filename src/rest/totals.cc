@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "rest/api.h"
+#include "rest/explain_json.h"
 #include "rest/ids.h"
 #include "rest/node_json.h"
 #include "rest/time_text.h"
@@ -133,9 +134,16 @@ void answer_queues(const CallPtr& call, const core::View& view) {
         json.begin_object().field("name", name);
         sums[id].write(json);
         write_time(json, "oldest_pending", sums[id].oldest);
+        const model::QueueSettings& settings = view.queues.at(id).settings;
+        json.field("policy", model::to_text(settings.policy));
+        json.field("weight", static_cast<double>(settings.weight) / 100);
+        write_amounts(json, "guarantee", settings.guarantee);
+        write_amounts(json, "limit", settings.limit);
         json.end_object();
     }
-    json.end_array().field("revision", revision_text(view)).end_object();
+    json.end_array();
+    if (call->query_flag("yaml")) json.field("yaml", queues_yaml(view));
+    json.field("revision", revision_text(view)).end_object();
     call->json(std::move(json).text());
 }
 
