@@ -122,8 +122,10 @@ struct World {
         shape.queue = {queue};
         GroupAsk group;
         group.nodes = count;
-        if (gpus > 0) group.devices.push_back({kind, gpus, {}, ""});
-        else group.cpus = {4000};
+        if (gpus > 0)
+            group.devices.push_back({kind, gpus, {}, ""});
+        else
+            group.cpus = {4000};
         shape.groups.push_back(group);
         shape.time = time;
         return shape;
@@ -149,8 +151,7 @@ struct World {
         for (Slot& slot : started.slots) {
             const GroupAsk& group = shape.groups[slot.group];
             const model::NodeFacts& node = *facts.at(slot.node);
-            std::int64_t wanted =
-                group.devices.empty() ? 0 : group.devices[slot.alternative].count;
+            std::int64_t wanted = group.devices.empty() ? 0 : group.devices[slot.alternative].count;
             slot.cpus = group.cpus.value > 0 ? group.cpus : MilliCpu{16'000 * wanted};
             auto& taken = owned.at(slot.node);
             for (std::size_t d = 0; d < kDevices && wanted > 0; ++d) {
@@ -182,7 +183,7 @@ struct World {
         Filled out;
         while (true) {
             auto begin = Clock::now();
-            const Plan plan = index.plan(now, {.starts_max = 5000});
+            const Plan plan = index.plan(now, {.starts_max = 5000, .tries_max = 1'000'000});
             out.plan_ms += ms_since(begin);
             ++out.plans;
             out.jobs += plan.starts.size();
@@ -221,14 +222,19 @@ void fill(int nodes, int jobs, double* per_s) {
     const double before = rss_mb();
     const World::Filled filled = world.fill();
     *per_s = static_cast<double>(filled.slots) / filled.plan_ms * 1000;
-    std::fprintf(stderr, "fill: %zu jobs, %zu slots in %.1f ms of plan, %.1f ms of apply, %zu plans, rss %.0f MB\n",
-                 filled.jobs, filled.slots, filled.plan_ms, filled.apply_ms, filled.plans, before);
+    std::fprintf(
+        stderr,
+        "fill: %zu jobs, %zu slots in %.1f ms of plan, %.1f ms of apply, %zu plans, rss %.0f MB\n",
+        filled.jobs, filled.slots, filled.plan_ms, filled.apply_ms, filled.plans, before);
     std::map<int, int> reasons;
     int k = 0;
     for (const auto& [id, job] : world.jobs)
-        if (job.devices.empty() && ++k % 997 == 0) ++reasons[static_cast<int>(world.index.why(id, world.now).reason)];
-    for (const auto& [reason, count] : reasons) std::fprintf(stderr, "reason %d: %d\n", reason, count);
-    std::fprintf(stderr, "      %.0f jobs/s\n", static_cast<double>(filled.jobs) / filled.plan_ms * 1000);
+        if (job.devices.empty() && ++k % 997 == 0)
+            ++reasons[static_cast<int>(world.index.why(id, world.now).reason)];
+    for (const auto& [reason, count] : reasons)
+        std::fprintf(stderr, "reason %d: %d\n", reason, count);
+    std::fprintf(stderr, "      %.0f jobs/s\n",
+                 static_cast<double>(filled.jobs) / filled.plan_ms * 1000);
 }
 
 /// A full cluster and a long queue: one job ends, how long until the next plan.
@@ -253,6 +259,7 @@ double next_plan_p99(int nodes, int jobs, double* median, double* why_p99) {
         Plan plan = world.index.plan(world.now);
         times.push_back(ms_since(begin));
         world.accept(plan);
+        while (!plan.complete) world.accept(plan = world.index.plan(world.now));
     }
     *median = percentile(times, 0.5);
     std::vector<double> whys;
@@ -266,15 +273,19 @@ double next_plan_p99(int nodes, int jobs, double* median, double* why_p99) {
         whys.push_back(ms_since(begin));
     }
     *why_p99 = percentile(whys, 0.99);
-    std::fprintf(stderr, "next: p50 %.3f p99 %.3f max %.3f ms; why p50 %.3f p99 %.3f ms; %zu waiting; rss %.0f MB\n", *median,
-                 percentile(times, 0.99), percentile(times, 1), percentile(whys, 0.5), *why_p99, waiting.size(), rss_mb());
+    std::fprintf(
+        stderr,
+        "next: p50 %.3f p99 %.3f max %.3f ms; why p50 %.3f p99 %.3f ms; %zu waiting; rss %.0f MB\n",
+        *median, percentile(times, 0.99), percentile(times, 1), percentile(whys, 0.5), *why_p99,
+        waiting.size(), rss_mb());
     return percentile(times, 0.99);
 }
 
 double gang1024(int nodes) {
     Prng random(3);
     World world(nodes);
-    for (int i = 0; i < nodes / 2; ++i) world.queue(world.shape(World::ask(1 + random.below(kQueues), 1, 8, "gpu", {3600'000})), 1);
+    for (int i = 0; i < nodes / 2; ++i)
+        world.queue(world.shape(World::ask(1 + random.below(kQueues), 1, 8, "gpu", {3600'000})), 1);
     world.fill();
     std::vector<double> times;
     for (int i = 0; i < 9; ++i) {
@@ -298,7 +309,9 @@ double reclaim512(int nodes) {
     World world(nodes);
     Prng random(4);
     for (int i = 0; i < 10'000; ++i)
-        world.queue(world.shape(World::ask(2 + random.below(kQueues - 1), 1, i % 2 ? 8 : 8, "gpu", {86'400'000})), 1 + random.below(kUsers));
+        world.queue(world.shape(World::ask(2 + random.below(kQueues - 1), 1, i % 2 ? 8 : 8, "gpu",
+                                           {86'400'000})),
+                    1 + random.below(kUsers));
     world.fill();
     world.now = world.now + Duration{3'600'000};
     std::vector<double> times;
@@ -308,7 +321,8 @@ double reclaim512(int nodes) {
         const auto begin = Clock::now();
         const Plan plan = world.index.plan(world.now);
         times.push_back(ms_since(begin));
-        if (plan.promises.empty()) std::fprintf(stderr, "reclaim: nobody stopped (starts %zu)\n", plan.starts.size());
+        if (plan.promises.empty())
+            std::fprintf(stderr, "reclaim: nobody stopped (starts %zu)\n", plan.starts.size());
         world.index.apply(JobUnqueued{job});
     }
     return percentile(times, 0.5);
@@ -317,35 +331,53 @@ double reclaim512(int nodes) {
 double nothing_fits(int nodes, int jobs) {
     World world(nodes);
     for (int i = 0; i < nodes; ++i)
-        world.queue(world.shape(World::ask(1 + static_cast<std::uint64_t>(i % kQueues), 1, 8, "gpu", {3600'000})), 1);
+        world.queue(world.shape(World::ask(1 + static_cast<std::uint64_t>(i % kQueues), 1, 8, "gpu",
+                                           {3600'000})),
+                    1);
     world.fill();
     for (int i = 0; i < jobs; ++i) {
         const auto n = static_cast<std::uint64_t>(i % 1000);
-        world.queue(world.shape(World::ask(1 + n % kQueues, 1 + static_cast<std::int64_t>(n / kQueues % 10), 1 + static_cast<std::int64_t>(n / 200), "gpu",
-                                           {3600'000 + static_cast<std::int64_t>(n) * 1000})), 1);
+        world.queue(
+            world.shape(World::ask(1 + n % kQueues, 1 + static_cast<std::int64_t>(n / kQueues % 10),
+                                   1 + static_cast<std::int64_t>(n / 200), "gpu",
+                                   {3600'000 + static_cast<std::int64_t>(n) * 1000})),
+            1);
     }
     const auto begin = Clock::now();
-    const Plan plan = world.index.plan(world.now);
+    const Plan plan = world.index.plan(world.now, {.tries_max = 1'000'000});
     const double time = ms_since(begin);
-    if (!plan.starts.empty() || !plan.complete) std::fprintf(stderr, "nothing_fits: something fitted (%zu)\n", plan.starts.size());
+    if (!plan.starts.empty() || !plan.complete)
+        std::fprintf(stderr, "nothing_fits: something fitted (%zu)\n", plan.starts.size());
     return time;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+    bool quick = false;
+    std::string only;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--quick") == 0) quick = true;
+        if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[++i];
+    }
+    const auto wanted = [&](const char* what) { return only.empty() || only == what; };
     double per_s = 0, median = 0, why = 0;
-    fill(10'000, 100'000, &per_s);
-    print("placements_per_s", per_s, "1/s", "higher", 200'000);
-    print("nothing_fits_ms", nothing_fits(10'000, 100'000), "ms", "lower", 20);
-    print("gang1024_ms", gang1024(10'000), "ms", "lower", 10);
-    print("reclaim512_ms", reclaim512(10'000), "ms", "lower", 20);
-    const double p99 = next_plan_p99(10'000, 100'000, &median, &why);
-    print("next_plan_p99_ms", p99, "ms", "lower", 2);
-    print("why_p99_ms", why, "ms", "lower", 10);
-    print("planner_rss_mb", rss_mb(), "MB", "lower", 400);
-    if (quick) return 0;
+    if (wanted("fill")) {
+        fill(10'000, 100'000, &per_s);
+        print("placements_per_s", per_s, "1/s", "higher", 200'000);
+    }
+    if (wanted("nothing_fits"))
+        print("nothing_fits_ms", nothing_fits(10'000, 100'000), "ms", "lower", 20);
+    if (wanted("gang1024")) print("gang1024_ms", gang1024(10'000), "ms", "lower", 10);
+    if (wanted("reclaim512")) print("reclaim512_ms", reclaim512(10'000), "ms", "lower", 20);
+    if (wanted("next_plan")) {
+        const double p99 = next_plan_p99(10'000, 100'000, &median, &why);
+        print("next_plan_p99_ms", p99, "ms", "lower", 2);
+        print("why_p99_ms", why, "ms", "lower", 10);
+        print("planner_rss_mb", rss_mb(), "MB", "lower", 400);
+    }
+    if (quick || !wanted("growth")) return 0;
+    if (median == 0) next_plan_p99(10'000, 100'000, &median, &why);
     double small = 0, ignored = 0, median_small = 0;
     next_plan_p99(1'000, 100'000, &small, &ignored);
     next_plan_p99(10'000, 10'000, &median_small, &ignored);

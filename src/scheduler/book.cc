@@ -302,10 +302,25 @@ std::optional<bool> surely_fits(const State& state, const ShapeEntry& entry, std
                  (ask.cpus <= shelf.least_cpus || id < kFirstPoolShelf);
     }
     if (upper < nodes) return false;
-    if (entry.constraint != nullptr || !topology.required.empty() || topology.slice > 0 || !roomy ||
-        (ask.cpus.value > 0 && choice.count == 0))
+    if (entry.constraint != nullptr || !roomy || (ask.cpus.value > 0 && choice.count == 0))
         return std::nullopt;
-    return true;
+    if (topology.required.empty() && topology.slice == 0) return true;
+    if (choice.count == 0 || choice.shelves.size() != 1) return std::nullopt;
+    const std::uint32_t required = state.level_of(topology.required);
+    const std::uint32_t slices =
+        topology.slice > 0 ? state.level_of(topology.slice_required) : kNone;
+    if (required == kNone && (!topology.required.empty() || slices == kNone)) return std::nullopt;
+    const Shelf& shelf = state.shelves[choice.shelves.front()];
+    const auto step = static_cast<std::size_t>(choice.step - 1);
+    if (slices == kNone) {
+        const auto& counts = shelf.empty_counts[required][step];
+        return std::ranges::any_of(counts, [&](std::int32_t count) { return count >= nodes; });
+    }
+    if (required != kNone || topology.spares > 0) return std::nullopt;
+    std::int64_t whole = 0;
+    for (const std::int32_t count : shelf.empty_counts[slices][step])
+        whole += count / topology.slice * topology.slice;
+    return whole >= nodes;
 }
 
 bool slow_fits(State& state, ShapeEntry& entry, std::size_t group, const Choice& choice,

@@ -172,7 +172,10 @@ struct Apply {
             state.claimants.insert(change.id);
             claim(job, true);
         }
-        state.sleeping.insert({change.eligible, change.id});
+        if (change.eligible <= state.seen)
+            state.enter(job);
+        else
+            state.sleeping.insert({change.eligible, change.id});
     }
     void operator()(const JobUnqueued& change) {
         const auto at = state.queued.find(change.id);
@@ -305,8 +308,10 @@ private:
     }
     void remove(std::map<JobId, QueuedJob>::iterator at) {
         QueuedJob& job = at->second;
-        state.sleeping.erase({job.ask.eligible, job.ask.id});
-        if (job.lane != nullptr) state.leave(job);
+        if (job.lane != nullptr)
+            state.leave(job);
+        else
+            state.sleeping.erase({job.ask.eligible, job.ask.id});
         if (job.ask.claim != nullptr) {
             claim(job, false);
             state.claimants.erase(job.ask.id);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -287,7 +288,9 @@ struct ShapeEntry {
     std::uint64_t slept = 0;      // How often it fell asleep: an older entry of a list is void.
     Blocked blocked;              // Why it sleeps.
     bool listed = false;          // In its queue's `awake`.
+    bool untried = false;         // Listed for a search.
     bool preempt_tried = false;   // Since it fell asleep.
+    std::int64_t booked = 0;      // Of the pass under way: jobs of it with a window.
     std::uint64_t listed_in = 0;  // The last pass that set its lanes' cursors.
 };
 struct StartedJob {
@@ -342,10 +345,11 @@ struct PlanIndex::State {
     ResourceVec capacity;                // Of known nodes, by resource.
     ResourceVec used;                    // By all.
 
-    std::vector<Sleeper> untried;          // Blocked, and not looked for victims for yet.
+    std::deque<Sleeper> untried;           // Blocked, and not looked for victims for yet.
     std::vector<Sleeper> waiting_any;      // Whatever changes.
     std::vector<Sleeper> waiting_booking;  // For a booking to go.
     std::multimap<Time, Sleeper> timed;    // For a moment.
+    Time seen;  // Of the last pass: what is eligible by then waits in its lane at once.
     std::uint64_t marks = 0;
     std::int64_t unusable = 0;  // Nodes.
     std::uint64_t revision = 0;

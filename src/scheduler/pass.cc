@@ -122,6 +122,7 @@ Pass::Pass(PlanIndex::State& state, Time now, bool look)
     : state_(state), now_(now), draft_(state), placer_(state, draft_), look_(look) {
     state_.lay_out();
     ++state_.passes;
+    state_.seen = std::max(state_.seen, now);
     state_.eligible(now);
     bookings_ = state_.bookings;
     for (const Booking& booking : bookings_) {
@@ -129,6 +130,7 @@ Pass::Pass(PlanIndex::State& state, Time now, bool look)
         if (job == state_.queued.end()) continue;
         state_.prepare(*job->second.shape);
         ++booked_kinds_[kind_of(*job->second.shape)];
+        ++job->second.shape->booked;
         if (booking.at <= now && look_again(booking) <= now && job->second.lane != nullptr)
             state_.wake(*job->second.shape);
     }
@@ -146,7 +148,7 @@ void Pass::begin(const PlanBounds& bounds) {
     gather();
     keep_promises();
     while (QueueEntry* queue = next_queue()) {
-        if (plan_.starts.size() >= bounds.starts_max) {
+        if (plan_.starts.size() >= bounds.starts_max || tries_ >= bounds.tries_max) {
             plan_.complete = false;
             break;
         }
@@ -182,6 +184,7 @@ void Pass::list(QueueEntry& queue) {
         return true;
     });
     for (ShapeEntry* entry : queue.awake) {
+        if (sleeps_on(*entry)) continue;
         rewind(*entry);
         OrderKey key;
         if (first_lane(*entry, key) != nullptr) queue.heap.push_back({key, entry});
@@ -242,7 +245,7 @@ void Pass::serve(QueueEntry& queue) {
     queue.heap.pop_back();
     ShapeEntry& entry = *item.shape;
     OrderKey key;
-    Lane* lane = first_lane(entry, key);
+    Lane* lane = sleeps_on(entry) ? nullptr : first_lane(entry, key);
     bool again = lane != nullptr;
     if (lane != nullptr && !(item.key < key)) {  // Else what users got since moved it back.
         const auto next = [&] { ++lane->cursor, lane->used = 0; };
@@ -368,16 +371,6 @@ std::optional<Placement> Pass::place_most(Request& request, std::int64_t least) 
 
 Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
     if (job.ask.claim != nullptr) return Outcome::Skipped;
-    if (still_blocked(job)) {
-        if (look_)
-            slept_.push_back(job.shape), job.shape->asleep = true;
-        else
-            sleep_by_capacity(*job.shape);
-        if (!look_) state_.sleep(*job.shape, state_.waiting_booking);
-        // Whom to stop for it may have changed.
-        if (!look_) state_.untried.push_back({job.shape, nullptr, job.shape->slept});
-        return Outcome::Blocked;
-    }
     Request request = request_of(job);
     const GroupAsk& group = job.shape->shape.groups[0];
     std::optional<Placement> placed;
@@ -399,14 +392,15 @@ Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
     return Outcome::Blocked;
 }
 
-/// By counts alone: what it lacked when it fell asleep it lacks still, and no window is due.
-bool Pass::still_blocked(QueuedJob& job) {
-    ShapeEntry& entry = *job.shape;
-    if (entry.blocked.reason != Reason::NotEnoughFree || entry.prepared != state_.pools_version ||
-        entry.never_known == false || entry.nodes_version != state_.nodes_version ||
-        !job.ask.avoid.empty())
+/// By counts alone: what it lacked when it fell asleep it lacks still, and no window is due. Then
+/// it falls asleep again, and no job of it is looked at.
+bool Pass::sleeps_on(ShapeEntry& entry) {
+    if (entry.blocked.reason != Reason::NotEnoughFree || !entry.never_known ||
+        entry.prepared != state_.pools_version || entry.nodes_version != state_.nodes_version ||
+        entry.avoiders > 0 || entry.booked > 0 || worth_booking(entry))
         return false;
-    for (std::size_t group = 0; group < entry.groups.size(); ++group) {
+    bool lacks = false;
+    for (std::size_t group = 0; group < entry.groups.size() && !lacks; ++group) {
         const std::int64_t nodes =
             entry.shape.groups[group].nodes + (group == 0 ? entry.shape.topology.spares : 0);
         bool may = false;
@@ -421,10 +415,20 @@ bool Pass::still_blocked(QueuedJob& job) {
             }
             may |= fit >= nodes;
         }
-        if (may) continue;
-        return booking_of(job.ask.id) == nullptr && !worth_booking(job);
+        lacks = !may;
     }
-    return false;
+    if (!lacks) return false;
+    if (look_) {
+        if (!entry.asleep) slept_.push_back(&entry);
+        entry.asleep = true;
+    } else {
+        const bool tried = entry.preempt_tried;
+        sleep_by_capacity(entry);
+        state_.sleep(entry, state_.waiting_booking);
+        entry.preempt_tried = tried;
+    }
+    blocked_ = true;
+    return true;
 }
 
 Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
@@ -449,6 +453,7 @@ Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
 }
 
 void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
+    ++tries_;
     Blocked why = reason_of(job, refusal);
     QueueEntry* limiting = refusal.searched ? nullptr : refusal.limiting;
     const bool by_capacity = why.reason == Reason::NotEnoughFree ||
@@ -469,7 +474,10 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     if (booking != nullptr) wake_at(entry, look_again(*booking));
     if (!look_ && (refusal.booked || booking == nullptr))
         state_.sleep(entry, state_.waiting_booking);  // One may move, or fall free.
-    if (!look_ && !entry.preempt_tried) state_.untried.push_back({&entry, nullptr, entry.slept});
+    if (!look_ && !entry.preempt_tried && !entry.untried) {
+        entry.untried = true;
+        state_.untried.push_back({&entry, nullptr, entry.slept});
+    }
     blocked_ = true;
 }
 
@@ -483,7 +491,10 @@ void Pass::unbook(JobId job) {
     }
     bookings_.erase(known);
     const auto of = state_.queued.find(job);
-    if (of != state_.queued.end()) --booked_kinds_[kind_of(*of->second.shape)];
+    if (of != state_.queued.end()) {
+        --booked_kinds_[kind_of(*of->second.shape)];
+        --of->second.shape->booked;
+    }
     bookings_changed_ = true;
     rouse();
 }
@@ -577,16 +588,17 @@ void Pass::tell(QueuedJob& job, const Blocked& why) {
 
 // ---- bookings ---------------------------------------------------------------------------------
 
-bool Pass::worth_booking(const QueuedJob& job) {
+bool Pass::worth_booking(const ShapeEntry& entry) {
     const std::size_t bound =
         state_.rules.conservative ? 256 : static_cast<std::size_t>(state_.rules.bookings_max);
-    return booked_kinds_[kind_of(*job.shape)] < bound;
+    const auto known = booked_kinds_.find(kind_of(entry));
+    return known == booked_kinds_.end() || known->second < bound;
 }
 
 /// Sticky: it moves earlier, or when what it stands on is lost.
 void Pass::book(QueuedJob& job) {
     const auto known = std::ranges::find(bookings_, job.ask.id, &Booking::job);
-    if (known == bookings_.end() && !worth_booking(job)) return;
+    if (known == bookings_.end() && !worth_booking(*job.shape)) return;
     if (known != bookings_.end() && now_ < look_again(*known) && known->looked == now_) return;
     bool sound = known != bookings_.end() && known->at > now_;
     if (known != bookings_.end())
@@ -609,10 +621,14 @@ void Pass::book(QueuedJob& job) {
     lay(state_, *found, *job.shape, job.ask.predicted);
     bookings_.push_back(*std::move(found));
     ++booked_kinds_[kind_of(*job.shape)];
+    ++job.shape->booked;
     bookings_changed_ = true;
 }
 
 void Pass::close() {
+    for (const Booking& booking : bookings_)
+        if (const auto job = state_.queued.find(booking.job); job != state_.queued.end())
+            job->second.shape->booked = 0;
     for (auto& [id, queue] : state_.queues) queue.heap.clear();
     for (const Booking& booking : bookings_)
         if (booking.at > now_) plan_.wake = std::min(plan_.wake, booking.at);

@@ -42,7 +42,7 @@ private:
     void keep_promises();
     void serve(QueueEntry& queue);
     Outcome try_job(Lane& lane, QueuedJob& job);
-    bool still_blocked(QueuedJob& job);
+    bool sleeps_on(ShapeEntry& entry);
     void rewind(ShapeEntry& entry);
     Lane* first_lane(ShapeEntry& entry, OrderKey& key);
     bool binds(JobId booked) override;
@@ -50,7 +50,7 @@ private:
     void put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting);
     void sleep_by_capacity(ShapeEntry& entry);
     void book(QueuedJob& job);
-    bool worth_booking(const QueuedJob& job);
+    bool worth_booking(const ShapeEntry& entry);
     void rouse();
     void close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job);
     void unbook(JobId job);
@@ -87,6 +87,7 @@ private:
     std::size_t base_ = 0;        // Of the draft, before the search under way.
     std::int64_t reclaimed_ = 0;  // Devices (thousandths) that this pass takes back.
     QueueEntry* serving_ = nullptr;
+    std::size_t tries_ = 0;
     std::uint64_t rouses_ = 0;  // How often bookings moved.
     bool searched_ = false;     // For victims, on the nodes.
     bool look_;

@@ -289,7 +289,8 @@ struct Plan {
     bool complete = true;  // False: stopped at its bound; call again at once.
 };
 struct PlanBounds {
-    std::size_t starts_max = 1000;  // A plan is cut after so many, so that starts flow.
+    std::size_t starts_max = 1000;  // A plan is cut after so many, so that starts flow,
+    std::size_t tries_max = 128;    // or after so many shapes that did not fit.
 };
 
 /// Everything that `muster why` tells. Made of the same code and contents as plans.

@@ -13,7 +13,7 @@ namespace muster::scheduler {
 
 namespace {
 
-constexpr Duration kNextSearch{20};           // Until the next of many that wait for one.
+constexpr Duration kNextSearch{20};    // Until the next of many that wait for one.
 constexpr std::size_t kDropsMax = 32;  // Victims that are tried to be spared.
 constexpr Duration kRestart{120'000};  // What a restart costs, roughly.
 
@@ -397,12 +397,17 @@ void Pass::announce(const Search& search) {
 }
 
 void Pass::preempt() {
-    // Each search looks at every node: one a pass, the others in the passes that follow.
+    // Each search looks at every node: one a pass, and none before the starts of this one are out.
+    if (!plan_.starts.empty()) {
+        if (!state_.untried.empty()) plan_.wake = std::min(plan_.wake, now_ + kNextSearch);
+        return;
+    }
     while (!state_.untried.empty() && !look_) {
         const Sleeper sleeper = state_.untried.front();
-        state_.untried.erase(state_.untried.begin());
+        state_.untried.pop_front();
         ShapeEntry& entry = *sleeper.shape;
-        if (!entry.asleep || entry.slept != sleeper.slept || entry.preempt_tried) continue;
+        entry.untried = false;
+        if (!entry.asleep || entry.preempt_tried) continue;
         entry.preempt_tried = true;
         if (entry.listed_in != state_.passes) rewind(entry);
         OrderKey key;

@@ -302,7 +302,7 @@ Blocked PlanIndex::why(JobId id, Time now) const {
     MUSTER_REQUIRE(at != state_->queued.end());
     const auto asleep = exact_of(*state_, at->second);
     Pass pass(*state_, now, true);
-    pass.begin({});
+    pass.begin({.tries_max = 1'000'000});
     const Blocked out = reason_now(*state_, pass, at->second, now, asleep);
     pass.end();
     return out;
@@ -313,7 +313,7 @@ Explanation PlanIndex::explanation(JobId id, Time now) const {
     if (at == state_->queued.end()) return {};
     const auto asleep = exact_of(*state_, at->second);
     Pass pass(*state_, now, true);
-    pass.begin({});
+    pass.begin({.tries_max = 1'000'000});
     Explanation out = explain(*state_, pass, at->second, now, asleep);
     pass.end();
     return out;
@@ -339,7 +339,7 @@ Forecast PlanIndex::forecast(const Shape& shape, const JobQueued& job, Time now)
     State& state = *state_;
     Forecast out;
     Pass pass(state, now, true);
-    pass.begin({});
+    pass.begin({.tries_max = 1'000'000});
     const auto queue = state.queues.find(shape.queue);
     if (queue == state.queues.end()) {
         pass.end();
