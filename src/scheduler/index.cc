@@ -297,7 +297,7 @@ private:
         std::erase_if(state.untried, of_shape);
         std::erase_if(state.waiting_any, of_shape);
         std::erase_if(state.waiting_booking, of_shape);
-        std::erase_if(state.timed, [&](const auto& item) { return of_shape(item.second); });
+        state.timed.erase({entry.timer, entry.shape.id});
     }
     void rekey(QueueEntry& queue) {
         for (auto& [id, job] : state.queued) {
@@ -615,9 +615,10 @@ void PlanIndex::State::eligible(Time now) {
         enter(job);
     }
     while (!timed.empty() && timed.begin()->first <= now) {
-        const Sleeper sleeper = timed.begin()->second;
+        ShapeEntry& entry = shapes.at(timed.begin()->second);
         timed.erase(timed.begin());
-        rouse(sleeper);
+        entry.timer = {};
+        if (entry.asleep) wake(entry);
     }
 }
 

@@ -288,6 +288,7 @@ struct ShapeEntry {
     std::uint64_t slept = 0;      // How often it fell asleep: an older entry of a list is void.
     Blocked blocked;              // Why it sleeps.
     bool listed = false;          // In its queue's `awake`.
+    Time timer;                   // Its entry in `timed`; 0: none.
     bool untried = false;         // Listed for a search.
     bool preempt_tried = false;   // Since it fell asleep.
     std::int64_t booked = 0;      // Of the pass under way: jobs of it with a window.
@@ -345,10 +346,10 @@ struct PlanIndex::State {
     ResourceVec capacity;                // Of known nodes, by resource.
     ResourceVec used;                    // By all.
 
-    std::deque<Sleeper> untried;           // Blocked, and not looked for victims for yet.
-    std::vector<Sleeper> waiting_any;      // Whatever changes.
-    std::vector<Sleeper> waiting_booking;  // For a booking to go.
-    std::multimap<Time, Sleeper> timed;    // For a moment.
+    std::deque<Sleeper> untried;               // Blocked, and not looked for victims for yet.
+    std::vector<Sleeper> waiting_any;          // Whatever changes.
+    std::vector<Sleeper> waiting_booking;      // For a booking to go.
+    std::set<std::pair<Time, ShapeId>> timed;  // For a moment.
     Time seen;  // Of the last pass: what is eligible by then waits in its lane at once.
     std::uint64_t marks = 0;
     std::int64_t unusable = 0;  // Nodes.

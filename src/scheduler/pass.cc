@@ -525,7 +525,12 @@ const Booking* Pass::booking_of(JobId job) const {
 }
 
 void Pass::wake_at(ShapeEntry& entry, Time at) {
-    if (!look_) state_.timed.insert({at, {&entry, nullptr, entry.slept}});
+    if (look_) return;
+    at = std::max(at, now_ + kTellAgain);
+    if (entry.timer.ms != 0 && entry.timer <= at) return;
+    state_.timed.erase({entry.timer, entry.shape.id});
+    entry.timer = at;
+    state_.timed.insert({at, entry.shape.id});
 }
 
 void Pass::put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting) {
@@ -608,7 +613,7 @@ void Pass::book(QueuedJob& job) {
         }
     if (sound && now_ < look_again(*known)) return;
     auto found = find_window(state_, request_of(job));
-    if (!found) return;
+    if (!found) return unbook(job.ask.id);
     if (known != bookings_.end()) {
         if (sound && found->at >= known->at) {
             known->looked = now_;
