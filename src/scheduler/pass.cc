@@ -422,13 +422,18 @@ bool Pass::sleeps_on(ShapeEntry& entry) {
         if (!entry.asleep) slept_.push_back(&entry);
         entry.asleep = true;
     } else {
-        const bool tried = entry.preempt_tried;
         sleep_by_capacity(entry);
         state_.sleep(entry, state_.waiting_booking);
-        entry.preempt_tried = tried;
+        search_later(entry);  // Whom to stop for it may have changed.
     }
     blocked_ = true;
     return true;
+}
+
+void Pass::search_later(ShapeEntry& entry) {
+    if (look_ || entry.preempt_tried || entry.untried) return;
+    entry.untried = true;
+    state_.untried.push_back({&entry, nullptr, entry.slept});
 }
 
 Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
@@ -474,10 +479,7 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     if (booking != nullptr) wake_at(entry, look_again(*booking));
     if (!look_ && (refusal.booked || booking == nullptr))
         state_.sleep(entry, state_.waiting_booking);  // One may move, or fall free.
-    if (!look_ && !entry.preempt_tried && !entry.untried) {
-        entry.untried = true;
-        state_.untried.push_back({&entry, nullptr, entry.slept});
-    }
+    search_later(entry);
     blocked_ = true;
 }
 

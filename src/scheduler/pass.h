@@ -42,6 +42,7 @@ private:
     void keep_promises();
     void serve(QueueEntry& queue);
     Outcome try_job(Lane& lane, QueuedJob& job);
+    void search_later(ShapeEntry& entry);
     bool sleeps_on(ShapeEntry& entry);
     void rewind(ShapeEntry& entry);
     Lane* first_lane(ShapeEntry& entry, OrderKey& key);
