@@ -1,4 +1,6 @@
 // Real tasks on the CPUs that their node's book gives them: bound near their devices, or floating.
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <fcntl.h>
@@ -6,8 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include "os/cgroups.h"
 #include "os/cpu_list.h"
 #include "os/node_facts.h"
+#include "os/posix.h"
 #include "os/task_files.h"
 #include "os/test_node.h"
 
@@ -124,6 +128,29 @@ TEST_P(BoundCpus, that_became_free_while_no_agent_was_there_are_told_by_the_next
         ::usleep(10'000);
     node_->restart();
     EXPECT_EQ(node_->wait_end(order.key).cause, Cause::Success);
+}
+
+TEST(CpuSets, are_written_to_a_tasks_own_group_of_a_stand_in_v2_tree) {
+    namespace fs = std::filesystem;
+    const fs::path mount = fs::temp_directory_path() / ("muster-v2-" + std::to_string(::getpid()));
+    const auto put = [&](const fs::path& folder, std::initializer_list<const char*> names) {
+        fs::create_directories(mount / folder);
+        for (const char* name : names) std::ofstream(mount / folder / name) << "";
+    };
+    put("", {"cgroup.controllers", "cgroup.procs", "cgroup.subtree_control"});
+    put("ours", {"cgroup.procs", "cgroup.subtree_control"});
+    put("ours/7-0-0", {"cpu.max", "cpu.weight", "cpuset.cpus"});
+    put("ours/8-0-0", {"cpu.max", "cpu.weight", "cpuset.cpus"});
+    Cgroups groups = Cgroups::probe(mount.string(), "ours");
+    ASSERT_TRUE(groups.usable()) << groups.why_not();
+    EXPECT_EQ(groups.why_no_cpuset(), "");
+    const auto bound = groups.make({.name = "7-0-0", .cpus = MilliCpu{2000}, .cpu_list = "2-3"});
+    ASSERT_TRUE(bound) << bound.error().message;
+    EXPECT_EQ(bound->size(), 1U) << "no group more to join";
+    ASSERT_TRUE(groups.make({.name = "8-0-0", .cpus = MilliCpu{500}}));
+    EXPECT_EQ(*read_file((mount / "ours/7-0-0/cpuset.cpus").string()), "2-3");
+    EXPECT_EQ(*read_file((mount / "ours/8-0-0/cpuset.cpus").string()), "") << "it floats";
+    fs::remove_all(mount);
 }
 
 INSTANTIATE_TEST_SUITE_P(With, BoundCpus, testing::Values(true, false), [](const auto& row) {
