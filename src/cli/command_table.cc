@@ -328,7 +328,7 @@ std::vector<Command> admin() {
                           {"--maintenance", "", "nobody may"},
                           {"--start", "WHEN", "2026-12-24T08:00, or now+2h (now)"},
                           {"--end", "WHEN", "when it is over"},
-                          {"--duration", "DURATION", "how long it is, in place of --end"},
+                          {"--for", "DURATION", "how long it is, in place of --end"},
                           {"--every", "day|week", "it comes again", false, "day|week"},
                           {"--zone", "ZONE", "whose clock: Europe/Berlin (UTC)"},
                           {"--gap", "RULE", "skip or later (later)", false, "skip|later"},
@@ -337,13 +337,13 @@ std::vector<Command> admin() {
                           reason()},
                          output_flags()),
          .examples = {{"muster reserve course --count 4 --gpus h100:8 --users ana --start "
-                       "2026-12-24T08:00 --duration 4h",
+                       "2026-12-24T08:00 --for 4h",
                        ""},
                       {"muster reserve firmware --nodes n[1-8] --maintenance --start now+2d "
-                       "--duration 3h",
+                       "--for 3h",
                        ""},
                       {"muster reserve night --nodes n1 --queues batch --start 2026-12-01T22:00 "
-                       "--duration 8h --every day",
+                       "--for 8h --every day",
                        ""}},
          .run = verbs::reserve},
         {.name = "reserve delete",

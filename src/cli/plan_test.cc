@@ -161,11 +161,11 @@ TEST(Reserve, make_list_and_drop) {
     Cluster cluster;
     cluster.answer("POST /v1/reservations", kReservation, 201);
     const Ran made = cluster.run({"reserve", "course", "--count", "2", "--users", "ana", "--start",
-                                  "now+1h", "--duration", "2h", "--every", "day"});
+                                  "now+1h", "--for", "2h", "--every", "day"});
     EXPECT_EQ(made.out, "reservation course: n[1-2], 09:00:00 to 11:00:00, every day\n")
         << made.err;
     EXPECT_EQ(cluster.requests().front().body,
-              R"({"name":"course","count":"2","users":"ana","start":"now+1h","duration":"2h",)"
+              R"({"name":"course","count":"2","users":"ana","start":"now+1h","for":"2h",)"
               R"("every":"day"})");
     cluster.answer("GET /v1/reservations", R"({"items":[)" + std::string(kReservation) + "]}");
     EXPECT_EQ(cluster.run({"reserve", "list"}).out,

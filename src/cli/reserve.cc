@@ -58,7 +58,7 @@ int reserve(App& app, const Invocation& invocation) {
     JsonWriter body;
     body.begin_object().field("name", invocation.argument(0));
     for (const char* name : {"reason", "nodes", "count", "gpus", "users", "queues", "start", "end",
-                             "duration", "every", "zone", "gap", "twice", "until"})
+                             "for", "every", "zone", "gap", "twice", "until"})
         if (const auto value = invocation.value(name)) body.field(name, *value);
     if (invocation.has("maintenance")) body.field("maintenance", true);
     body.end_object();

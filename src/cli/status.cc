@@ -105,9 +105,8 @@ std::string attempts_table(const JobView& job, Time now, const TableStyle& style
         table.add(step(attempt.last_step));
         table.add(attempt.lost_ms > 0 ? length_text(attempt.lost_ms) : "-");
         std::string message = attempt.message;
-        if (!attempt.beneficiary.empty())
-            message = "for job " + attempt.beneficiary + " (" + attempt.preempted_for + ")" +
-                      (message.empty() ? "" : ": " + message);
+        if (message.empty() && !attempt.beneficiary.empty())
+            message = "for job " + attempt.beneficiary + " (" + attempt.preempted_for + ")";
         table.add(message.empty() ? "-" : message);
     }
     return table.render(style);

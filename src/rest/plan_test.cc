@@ -174,6 +174,20 @@ TEST_F(Planning, a_file_of_queues_changes_all_or_nothing) {
     EXPECT_EQ(backend.view()->rules.half_life.ms, std::int64_t{3} * 24 * 3600 * 1000);
 }
 
+TEST_F(Planning, a_file_is_compared_with_what_its_sender_wrote_before) {
+    backend.hold_back(true);  // The first is durable, but not published yet.
+    EXPECT_EQ(change("PATCH", "/v1/queues", kTree).status, 200);
+    const auto second = open({.method = "PATCH",
+                              .target = "/v1/queues?dry_run=1",
+                              .body = kTree,
+                              .headers = {{"content-type", "application/json"}},
+                              .uid = 0});
+    backend.hold_back(false);
+    ASSERT_TRUE(second->wait([&] { return second->answered; }));
+    EXPECT_NE(second->response.body.find(R"("changes":[])"), std::string::npos)
+        << second->response.body;
+}
+
 TEST_F(Planning, a_group_of_the_system_opens_a_queue) {
     change("PATCH", "/v1/queues", R"({"queues": {"nlp": {"groups": ["nlp"]}}})");
     run("queue: nlp\nrun: x");
@@ -197,7 +211,7 @@ TEST_F(Planning, a_group_of_the_system_opens_a_queue) {
 
 TEST_F(Planning, reservations_are_made_listed_and_dropped) {
     const std::string body = R"({"name": "course", "count": "1", "gpus": "h100:8",
-        "users": "bob", "start": "now+1h", "duration": "2h", "reason": "teaching"})";
+        "users": "bob", "start": "now+1h", "for": "2h", "reason": "teaching"})";
     EXPECT_EQ(change("POST", "/v1/reservations", body, 1000).status, 403);
     const Got made = change("POST", "/v1/reservations", body);
     EXPECT_EQ(made.status, 201) << made.body;
@@ -206,10 +220,11 @@ TEST_F(Planning, reservations_are_made_listed_and_dropped) {
     EXPECT_EQ(made.at("active"), "false");
     const Got second = change("POST", "/v1/reservations",
                               R"({"name": "two", "count": "2", "gpus": "h100:8",
-                                  "users": "bob", "start": "now+2h", "duration": "2h"})");
+                                  "users": "bob", "start": "now+2h", "for": "2h"})");
     EXPECT_EQ(second.at("code"), "E1212") << second.body;
     const Got wrong = change("POST", "/v1/reservations", R"({"name": "x", "nodes": "n1"})");
     EXPECT_EQ(wrong.status, 422) << wrong.body;
+    EXPECT_NE(wrong.at("errors").find(R"("pointer":"/users")"), std::string::npos) << wrong.body;
     EXPECT_NE(get("/v1/reservations").at("items").find(R"("name":"course","reason":"teaching")"),
               std::string::npos);
     run("name: long\nnodes: 2\ngpus: h100:8\ntime: 3h\nrun: x");

@@ -54,8 +54,12 @@ bool has_header(const std::vector<net::Header>& headers, std::string_view name) 
 Problem invalid_text(const spec::Problems& problems, int number) {
     Problem out{.error = spec::to_error(problems, number), .status = 422};
     if (out.error.fix.empty()) out.error.fix = find_error_code(number)->fix;
+    out.error.cause.clear();  // The fields tell it.
     for (const spec::Problem& problem : problems) {
-        out.fields.push_back({.pointer = problem.pointer,
+        const std::string_view flag = problem.flag;
+        const std::string member =
+            flag.starts_with("--") ? "/" + std::string(flag.substr(2)) : std::string();
+        out.fields.push_back({.pointer = problem.pointer.empty() ? member : problem.pointer,
                               .detail = problem.message,
                               .line = problem.line,
                               .column = problem.column,

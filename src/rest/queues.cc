@@ -121,20 +121,26 @@ void submit_wanted(const CallPtr& call, const std::shared_ptr<Wanted>& wanted) {
     });
 }
 
+void carry_out(const CallPtr& call, Wanted wanted, const core::View& view) {
+    if (call->query_flag("dry_run")) return answer_changes(call, wanted, true, revision_text(view));
+    submit_wanted(call, std::make_shared<Wanted>(std::move(wanted)));
+}
+
 void apply_file(const CallPtr& call, bool whole) {
     auto file = parse_file(*call);
     if (const auto* problem = std::get_if<Problem>(&file)) return call->fail(*problem);
-    auto& parsed = std::get<spec::QueueFile>(file);
-    Tree wishes;
-    for (model::Queue& queue : parsed.queues) wishes[queue.name] = std::move(queue.settings);
-    const ViewPtr view = call->api->backend.view();
-    // A file of rules alone says nothing about queues.
-    auto wanted = wanted_of(*view, std::move(wishes), whole && !parsed.queues.empty());
-    if (const auto* problem = std::get_if<Problem>(&wanted)) return call->fail(*problem);
-    auto kept = std::make_shared<Wanted>(std::move(std::get<Wanted>(wanted)));
-    if (parsed.rules && !(*parsed.rules == view->rules)) kept->rules = parsed.rules;
-    if (call->query_flag("dry_run")) return answer_changes(call, *kept, true, revision_text(*view));
-    submit_wanted(call, kept);
+    auto kept = std::make_shared<spec::QueueFile>(std::move(std::get<spec::QueueFile>(file)));
+    // Against what the caller wrote before, too.
+    with_view(call, [kept, whole](const CallPtr& ready, const ViewPtr& view) {
+        Tree wishes;
+        for (const model::Queue& queue : kept->queues) wishes[queue.name] = queue.settings;
+        // A file of rules alone says nothing about queues.
+        auto wanted = wanted_of(*view, std::move(wishes), whole && !kept->queues.empty());
+        if (const auto* problem = std::get_if<Problem>(&wanted)) return ready->fail(*problem);
+        auto& change = std::get<Wanted>(wanted);
+        if (kept->rules && !(*kept->rules == view->rules)) change.rules = kept->rules;
+        carry_out(ready, std::move(change), *view);
+    });
 }
 
 void write_line(JsonWriter& json, const scheduler::QueueStanding::Line& line) {
@@ -233,17 +239,17 @@ void patch_queue(const CallPtr& call) {
     if (!set || set->empty())
         return call->fail(numbered(errors::kBodyMember, "set: nothing to change", {},
                                    "give a list of \"key=value\""));
-    const ViewPtr view = call->api->backend.view();
-    const core::Queue* queue = queue_named(*view, call->args[0]);
-    if (queue == nullptr) return call->fail(no_such_queue(*view, call->args[0]));
-    model::Queue changed{.id = {}, .parent = {}, .name = queue->name, .settings = queue->settings};
-    const auto problems = spec::set_queue(changed, *set);
-    if (!problems.empty()) return call->fail(invalid_text(problems, errors::kQueueTree));
-    auto wanted = wanted_of(*view, {{changed.name, changed.settings}}, false);
-    if (const auto* problem = std::get_if<Problem>(&wanted)) return call->fail(*problem);
-    const auto kept = std::make_shared<Wanted>(std::move(std::get<Wanted>(wanted)));
-    if (call->query_flag("dry_run")) return answer_changes(call, *kept, true, revision_text(*view));
-    submit_wanted(call, kept);
+    with_view(call, [set = *set](const CallPtr& ready, const ViewPtr& view) {
+        const core::Queue* queue = queue_named(*view, ready->args[0]);
+        if (queue == nullptr) return ready->fail(no_such_queue(*view, ready->args[0]));
+        model::Queue changed{
+            .id = {}, .parent = {}, .name = queue->name, .settings = queue->settings};
+        const auto problems = spec::set_queue(changed, set);
+        if (!problems.empty()) return ready->fail(invalid_text(problems, errors::kQueueTree));
+        auto wanted = wanted_of(*view, {{changed.name, changed.settings}}, false);
+        if (const auto* problem = std::get_if<Problem>(&wanted)) return ready->fail(*problem);
+        carry_out(ready, std::move(std::get<Wanted>(wanted)), *view);
+    });
 }
 
 std::string queues_yaml(const core::View& view) {

@@ -61,7 +61,7 @@ spec::ReservationText text_of_body(Body& body) {
     take("queues", text.queues);
     take("start", text.start, 100);
     take("end", text.end, 100);
-    take("duration", text.duration, 100);
+    take("for", text.duration, 100);
     take("every", text.every, 100);
     take("zone", text.zone, 100);
     take("gap", text.gap, 100);
