@@ -266,29 +266,8 @@ std::vector<Command> cluster() {
     };
 }
 
-std::vector<Command> admin() {
-    const Argument some{"NODE", false, true, "@nodes"};
-    const auto node = [&](std::string name, std::string summary, std::string details, bool asks,
-                          int (*run)(App&, const Invocation&)) {
-        std::vector<Flag> flags = {reason(), dry_run()};
-        if (asks) flags.push_back(yes());
-        return Command{.name = "node " + name,
-                       .group = Group::Admin,
-                       .summary = std::move(summary),
-                       .details = std::move(details),
-                       .arguments = {some},
-                       .flags = joined(std::move(flags), output_flags()),
-                       .run = run};
-    };
+std::vector<Command> queue_admin() {
     return {
-        node("drain", "Give nodes nothing new; what runs may end", "", false, verbs::node_drain),
-        node("resume", "Take off the holds that keep nodes from new work", "", false,
-             verbs::node_resume),
-        node("fenced", "Confirm that silent nodes are off, so that their jobs go on elsewhere now",
-             "Say this only of a machine that is really off: if its tasks still run, two copies "
-             "of a job will.",
-             true, verbs::node_fenced),
-        node("forget", "Remove nodes that are gone for good", "", true, verbs::node_forget),
         {.name = "queues apply",
          .group = Group::Admin,
          .summary = "Make and change queues and scheduling rules as a file says",
@@ -310,6 +289,11 @@ std::vector<Command> admin() {
          .examples = {{"muster queues set research/nlp weight=200 limit.gpus=64", ""},
                       {"muster queues set batch limit.gpus=none", "no limit"}},
          .run = verbs::queues_set},
+    };
+}
+
+std::vector<Command> reserving() {
+    return {
         {.name = "reserve",
          .group = Group::Admin,
          .summary = "Keep nodes for some users or queues, or free for maintenance, in a window",
@@ -352,6 +336,32 @@ std::vector<Command> admin() {
          .arguments = {{"NAME", false, true, "@reservations"}},
          .flags = {yes()},
          .run = verbs::reserve_delete},
+    };
+}
+
+std::vector<Command> admin() {
+    const Argument some{"NODE", false, true, "@nodes"};
+    const auto node = [&](std::string name, std::string summary, std::string details, bool asks,
+                          int (*run)(App&, const Invocation&)) {
+        std::vector<Flag> flags = {reason(), dry_run()};
+        if (asks) flags.push_back(yes());
+        return Command{.name = "node " + name,
+                       .group = Group::Admin,
+                       .summary = std::move(summary),
+                       .details = std::move(details),
+                       .arguments = {some},
+                       .flags = joined(std::move(flags), output_flags()),
+                       .run = run};
+    };
+    return {
+        node("drain", "Give nodes nothing new; what runs may end", "", false, verbs::node_drain),
+        node("resume", "Take off the holds that keep nodes from new work", "", false,
+             verbs::node_resume),
+        node("fenced", "Confirm that silent nodes are off, so that their jobs go on elsewhere now",
+             "Say this only of a machine that is really off: if its tasks still run, two copies "
+             "of a job will.",
+             true, verbs::node_fenced),
+        node("forget", "Remove nodes that are gone for good", "", true, verbs::node_forget),
         {.name = "token create",
          .group = Group::Admin,
          .summary = "Make a token for a person, or one that lets nodes join",
@@ -490,7 +500,8 @@ std::vector<Command> client() {
 const std::vector<Command>& commands() {
     static const std::vector<Command> kAll = [] {
         std::vector<Command> all{run_command(), plan_command()};
-        for (std::vector<Command> part : {looking(), acting(), cluster(), admin(), client()})
+        for (std::vector<Command> part :
+             {looking(), acting(), cluster(), queue_admin(), reserving(), admin(), client()})
             for (Command& command : part) all.push_back(std::move(command));
         return all;
     }();

@@ -57,7 +57,7 @@ private:
         Time at;
     };
     std::unordered_map<std::string, Groups> groups_;  // By user.
-    CowTree<core::Token> indexed_;  // The table that by_hash_ was made from.
+    CowTree<core::Token> indexed_;                    // The table that by_hash_ was made from.
     std::shared_ptr<const ByHash> by_hash_;
     CowTree<core::User> users_;  // The table that admins_ was made from.
     std::unordered_map<std::string, bool> admins_;

@@ -81,12 +81,6 @@ void write_head(JsonWriter& json, std::string_view code, int number, const std::
         json.null();
 }
 
-/// What the job's own record tells, and no plan.
-bool of_record(Reason reason) {
-    return reason == Reason::Held || reason == Reason::Dependency ||
-           reason == Reason::NotEligible || reason == Reason::Parallel;
-}
-
 /// text_of() with the names of the queue and of the reservation.
 std::string text_in(const core::View& view, const Blocked& why) {
     std::string text = text_of(why);
@@ -132,6 +126,11 @@ std::string failure_text(const core::JobExtra& extra) {
 }
 
 }  // namespace
+
+bool of_record(Reason reason) {
+    return reason == Reason::Held || reason == Reason::Dependency ||
+           reason == Reason::NotEligible || reason == Reason::Parallel;
+}
 
 std::string_view code_of(Reason reason) {
     switch (reason) {

@@ -16,6 +16,9 @@ std::string_view code_of(scheduler::Blocked::Reason reason);  // "not-enough-fre
 int number_of_reason(scheduler::Blocked::Reason reason);      // errors::kNotEnoughFree.
 int number_of_cause(model::Cause cause);                      // errors::kEndOom; 0: none.
 
+/// What the job's own record tells, and no plan: held, a dependency, its time, its array's bound.
+bool of_record(scheduler::Blocked::Reason reason);
+
 /// One line with the numbers.
 std::string text_of(const scheduler::Blocked& why);
 /// One line for any job, "" when there is nothing to say.

@@ -16,8 +16,6 @@
 namespace muster::rest {
 namespace {
 
-using Reason = scheduler::Blocked::Reason;
-
 /// `explanation` is null where there is none: then `note` may say why.
 void write_why(const CallPtr& call, const core::View& now, const FoundJob& found,
                const scheduler::Blocked* why, const scheduler::Explanation* explanation,
@@ -49,12 +47,6 @@ void write_why(const CallPtr& call, const core::View& now, const FoundJob& found
         json.value(note);
     json.end_object();
     call->json(std::move(json).text());
-}
-
-/// What the job's own record says needs no plan.
-bool of_record(Reason reason) {
-    return reason == Reason::Held || reason == Reason::Dependency ||
-           reason == Reason::NotEligible || reason == Reason::Parallel;
 }
 
 void answer_why(const CallPtr& call, const ViewPtr& view, const FoundJob& found,
