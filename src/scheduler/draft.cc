@@ -1,5 +1,7 @@
 #include "scheduler/draft.h"
 
+#include <algorithm>
+
 namespace muster::scheduler {
 
 void Draft::change(NodeEntry& node, Take take, int sign) {
@@ -43,7 +45,9 @@ void Draft::release(StartedJob& job) {
 void Draft::unclaim(const QueuedJob& job) {
     for (const Slot& slot : job.ask.claim->slots) {
         const auto at = state_.nodes.find(slot.node);
-        if (at == state_.nodes.end()) continue;
+        const auto same = [&](const Slot& other) { return other.node == slot.node; };
+        if (at == state_.nodes.end() || &*std::ranges::find_if(job.ask.claim->slots, same) != &slot)
+            continue;  // All of the node were given back with the first.
         for (const NodeClaim& claim : at->second.claims)
             if (claim.job == job.ask.id) change(at->second, effect_of(at->second, claim), -1);
     }
@@ -54,7 +58,7 @@ void Draft::undo_to(std::size_t mark) {
         Done done = std::move(log_.back());
         log_.pop_back();
         if (done.node != nullptr) state_.take(*done.node, done.take, -done.sign);
-        if (done.queue != nullptr) 
+        if (done.queue != nullptr)
             state_.use(done.queue, *done.user, done.demand, -done.sign, done.jobs);
         if (done.released != nullptr) done.released->drafted = 0;
     }

@@ -584,6 +584,7 @@ void PlanIndex::State::enter(QueuedJob& job) {
     if (policy == model::QueuePolicy::Las) job.rank = las_level(ask.attained);
     lane.jobs.insert({job.rank, ask.submitted, ask.id, &job});
     job.lane = &lane;
+    reopen(entry);
     // A sleeping shape sleeps on, unless this job may pass where its first could not.
     const auto reason = entry.blocked.reason;
     const bool differs = ask.claim != nullptr || !ask.avoid.empty() || entry.avoiders > 0 ||

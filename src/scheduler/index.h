@@ -376,6 +376,7 @@ struct PlanIndex::State {
     void wake_all();
     void wake_limited(QueueEntry* queue);
     void wake(ShapeEntry& entry);
+    void reopen(const ShapeEntry& entry);  // Its strict queue, if it goes before the first.
     void rouse(const Sleeper& sleeper);
     void wake_list(std::vector<Sleeper>& list);
     void sleep(ShapeEntry& entry, std::vector<Sleeper>& list);

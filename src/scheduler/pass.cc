@@ -257,7 +257,9 @@ void Pass::serve(QueueEntry& queue) {
             case Outcome::Skipped: next(); break;
             case Outcome::Blocked: again = !entry.asleep; break;
         }
-        if (entry.asleep && queue.queue.settings.policy == model::QueuePolicy::Fifo)
+        const Blocked& why = look_ ? looked_[&entry] : entry.blocked;
+        if (entry.asleep && queue.queue.settings.policy == model::QueuePolicy::Fifo &&
+            why.reason != Reason::NeverFits)
             close_behind(queue, entry, job);
     }
     if (again) push(queue, entry);
@@ -280,6 +282,21 @@ void Pass::close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& j
 
 // ---- one job ----------------------------------------------------------------------------------
 
+/// Whether it and those of its queue with earlier windows are within the guarantee together.
+bool Pass::owns_window(const QueuedJob& job) {
+    ResourceVec sum(state_.resources.size());
+    for (const Booking& booking : bookings_) {
+        const auto at = state_.queued.find(booking.job);
+        if (at == state_.queued.end() || at->second.shape->queue != job.shape->queue) continue;
+        for (const auto& [r, amount] : demand_of(state_, *at->second.shape)) sum[r] += amount;
+        if (booking.job == job.ask.id) break;
+    }
+    Demand demand;
+    for (std::uint32_t r = 0; r < sum.size(); ++r)
+        if (sum[r] > 0) demand.emplace_back(r, sum[r]);
+    return in_guarantee(job.shape->queue, demand);
+}
+
 /// Not those of jobs that its queue puts behind it, nor of borrowers if it is within a guarantee.
 bool Pass::binds(JobId booked) {
     const auto known = std::ranges::find(bound_, booked, &std::pair<JobId, bool>::first);
@@ -296,7 +313,9 @@ bool Pass::binds(JobId booked) {
         if (other.shape->queue == mine.shape->queue)
             binding = !(key(mine) < key(other));
         else
-            binding = !(starved(*mine.shape->queue) && !starved(*other.shape->queue));
+            binding = !starved(*mine.shape->queue) ||
+                      !in_guarantee(mine.shape->queue, demand_of(state_, *mine.shape)) ||
+                      owns_window(other);
     }
     bound_.emplace_back(booked, binding);
     return binding;
@@ -330,7 +349,11 @@ void Pass::keep_promises() {
         const std::size_t mark = draft_.mark();
         draft_.unclaim(job);
         auto placed = placer_.place_on(request, job.ask.claim->slots);
-        if (!placed) placed = place_most(request, 1);
+        // Elsewhere it is as any other; but what a gang has left comes before all (F4).
+        request.ignore_bookings =
+            std::ssize(job.ask.claim->slots) < job.shape->shape.groups[0].nodes;
+        const GroupAsk& group = job.shape->shape.groups[0];
+        if (!placed) placed = place_most(request, 1, group.nodes_max - group.nodes);
         request.elastic_extra = 0;
         if (!placed) placed = placer_.place(request);
         if (placed) {
@@ -346,36 +369,12 @@ void Pass::keep_promises() {
     }
 }
 
-/// With as many nodes beyond the least as there are; nothing if not with `least` more.
-std::optional<Placement> Pass::place_most(Request& request, std::int64_t least) {
-    const GroupAsk& group = request.shape->shape.groups[0];
-    const std::int64_t step = std::max<std::int64_t>(1, request.shape->shape.topology.slice);
-    std::int64_t low = (least + step - 1) / step, high = (group.nodes_max - group.nodes) / step;
-    const auto with = [&](std::int64_t steps) {
-        request.elastic_extra = steps * step;
-        return placer_.place(request);
-    };
-    if (high < low) return std::nullopt;
-    if (auto placed = with(high)) return placed;
-    const std::size_t mark = draft_.mark();
-    auto best = with(low);
-    if (!best) return std::nullopt;
-    while (high - low > 1) {
-        const std::int64_t middle = low + (high - low) / 2;
-        draft_.undo_to(mark);
-        (with(middle) ? low : high) = middle;
-    }
-    draft_.undo_to(mark);
-    return with(low);
-}
-
 Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
     if (job.ask.claim != nullptr) return Outcome::Skipped;
     Request request = request_of(job);
     const GroupAsk& group = job.shape->shape.groups[0];
     std::optional<Placement> placed;
-    if (group.nodes_max > group.nodes && job.shape->jobs == 1 && !blocked_)
-        placed = place_most(request, 1);
+    if (group.nodes_max > group.nodes) placed = place_beyond(request);
     request.elastic_extra = 0;
     if (!placed) placed = placer_.place(request);
     if (placed) {
@@ -418,6 +417,10 @@ bool Pass::sleeps_on(ShapeEntry& entry) {
         lacks = !may;
     }
     if (!lacks) return false;
+    if (entry.listed_in != state_.passes) rewind(entry);
+    OrderKey key;
+    Lane* const lane = first_lane(entry, key);
+    if (lane != nullptr && displaced_by(*lane->cursor->job) != nullptr) return false;
     if (look_) {
         if (!entry.asleep) slept_.push_back(&entry);
         entry.asleep = true;
@@ -602,10 +605,36 @@ bool Pass::worth_booking(const ShapeEntry& entry) {
     return known == booked_kinds_.end() || known->second < bound;
 }
 
+/// All windows of its kind are taken: it has that of the last of its queue that it goes before, so
+/// that no stream of small jobs keeps a gang from one (F21).
+const QueuedJob* Pass::displaced_by(QueuedJob& job) {
+    const model::QueueSettings& settings = job.shape->queue->queue.settings;
+    if (settings.policy == model::QueuePolicy::Fair || settings.aging.ms > 0)
+        return nullptr;  // Its order changes while jobs sleep.
+    request_of(job);
+    const QueuedJob* last = nullptr;
+    OrderKey last_key;
+    for (const Booking& booking : bookings_) {
+        const auto at = state_.queued.find(booking.job);
+        if (at == state_.queued.end() || at->second.lane == nullptr || binds(booking.job)) continue;
+        const QueuedJob& other = at->second;
+        if (other.shape->queue != job.shape->queue || kind_of(*other.shape) != kind_of(*job.shape))
+            continue;
+        const OrderKey key = key_of(state_, *other.lane,
+                                    {other.rank, other.ask.submitted, other.ask.id, nullptr}, now_);
+        if (last == nullptr || last_key < key) last = &other, last_key = key;
+    }
+    return last;
+}
+
 /// Sticky: it moves earlier, or when what it stands on is lost.
 void Pass::book(QueuedJob& job) {
+    const QueuedJob* last = nullptr;
+    if (booking_of(job.ask.id) == nullptr && !worth_booking(*job.shape)) {
+        last = displaced_by(job);
+        if (last == nullptr) return;
+    }
     const auto known = std::ranges::find(bookings_, job.ask.id, &Booking::job);
-    if (known == bookings_.end() && !worth_booking(*job.shape)) return;
     if (known != bookings_.end() && now_ < look_again(*known) && known->looked == now_) return;
     bool sound = known != bookings_.end() && known->at > now_;
     if (known != bookings_.end())
@@ -624,6 +653,7 @@ void Pass::book(QueuedJob& job) {
         }
         unbook(job.ask.id);
     }
+    if (last != nullptr) unbook(last->ask.id);
     // It binds those that come after in this pass already.
     lay(state_, *found, *job.shape, job.ask.predicted);
     bookings_.push_back(*std::move(found));

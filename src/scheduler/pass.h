@@ -51,7 +51,9 @@ private:
     void put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting);
     void sleep_by_capacity(ShapeEntry& entry);
     void book(QueuedJob& job);
+    bool owns_window(const QueuedJob& job);
     bool worth_booking(const ShapeEntry& entry);
+    const QueuedJob* displaced_by(QueuedJob& job);
     void rouse();
     void close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job);
     void unbook(JobId job);
@@ -68,7 +70,8 @@ private:
     bool anybody(const Search& search, const Demand& demand) const;
     bool may_stop(const Search& search, const StartedJob& victim,
                   std::span<StartedJob* const> chosen = {}, bool* deep = nullptr) const;
-    std::optional<Placement> place_most(Request& request, std::int64_t least);
+    std::optional<Placement> place_most(Request& request, std::int64_t least, std::int64_t most);
+    std::optional<Placement> place_beyond(Request& request);
     bool worth_it(const Search& search) const;
     void announce(const Search& search);
 
@@ -84,9 +87,10 @@ private:
     std::vector<NodeId> avoid_;
     std::vector<Booking> bookings_;  // As they stand.
     bool bookings_changed_ = false;
-    bool blocked_ = false;        // Somebody, by capacity.
-    std::size_t base_ = 0;        // Of the draft, before the search under way.
-    std::int64_t reclaimed_ = 0;  // Devices (thousandths) that this pass takes back.
+    bool blocked_ = false;               // Somebody, by capacity.
+    std::optional<ResourceVec> beyond_;  // What those that wait leave to elastic ones.
+    std::size_t base_ = 0;               // Of the draft, before the search under way.
+    std::int64_t reclaimed_ = 0;         // Devices (thousandths) that this pass takes back.
     QueueEntry* serving_ = nullptr;
     std::size_t tries_ = 0;
     std::uint64_t rouses_ = 0;  // How often bookings moved.

@@ -120,9 +120,8 @@ bool Placer::within_limits(const Demand& demand, std::uint32_t group) {
     UserBook& user = queue->users[request_->user];
     user.used.resize(state_.resources.size());
     QueueEntry* blocking = nullptr;
-    auto limit =
-        limit_of(state_, queue, user, demand, request_->shape->shape.preemptible, group == 0,
-                 &blocking);
+    auto limit = limit_of(state_, queue, user, demand, request_->shape->shape.preemptible,
+                          group == 0, &blocking);
     if (!limit) return true;
     refusal_.limit = std::move(limit);
     refusal_.limiting = blocking;

@@ -160,6 +160,8 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
             std::vector<std::pair<Cost, StartedJob*>> held;
             for (const NodeHold& hold : node->held) {
                 bool deep = false;
+                const auto known = [&](const auto& other) { return other.second == hold.job; };
+                if (std::ranges::any_of(held, known)) continue;  // Two groups of it are here.
                 if (!may_stop(search, *hold.job, {}, &deep)) continue;
                 const Time ripe =
                     hold.job->start.started + hold.job->shape->queue->queue.settings.min_runtime;
@@ -420,6 +422,55 @@ void Pass::preempt() {
     if (!state_.untried.empty()) plan_.wake = std::min(plan_.wake, now_ + kNextSearch);
 }
 
+/// With more than the least, out of what is left when all that wait have theirs. By sums alone, so
+/// that it does not matter who sleeps (F6).
+std::optional<Placement> Pass::place_beyond(Request& request) {
+    if (!beyond_) {
+        beyond_ = state_.capacity;
+        for (std::size_t r = 0; r < beyond_->size(); ++r) (*beyond_)[r] -= state_.used[r];
+        const auto add = [&](ShapeEntry& shape, std::int64_t jobs) {
+            for (const auto& [r, amount] : demand_of(state_, shape)) (*beyond_)[r] += amount * jobs;
+        };
+        for (const Start& start : plan_.starts) add(*state_.queued.at(start.job).shape, 1);
+        for (const auto& [id, job] : state_.queued)
+            if (job.lane != nullptr && ever_fits(state_, *job.shape, false, {}))
+                add(*job.shape, -job.ask.count);
+    }
+    const GroupAsk& group = request.shape->shape.groups[0];
+    std::int64_t most = group.nodes_max - group.nodes;
+    Demand each;
+    for (const auto& [r, amount] : demand_of(state_, *request.shape))
+        each.emplace_back(r, amount / (group.nodes + request.shape->shape.topology.spares));
+    for (const auto& [r, amount] : each)
+        if (amount > 0) most = std::min(most, (*beyond_)[r] / amount);
+    auto placed = place_most(request, 1, most);
+    if (!placed) return std::nullopt;
+    for (const auto& [r, amount] : each) (*beyond_)[r] -= amount * request.elastic_extra;
+    return placed;
+}
+
+/// With as many nodes beyond the least as there are, up to `most`; nothing if not with `least`.
+std::optional<Placement> Pass::place_most(Request& request, std::int64_t least, std::int64_t most) {
+    const std::int64_t step = std::max<std::int64_t>(1, request.shape->shape.topology.slice);
+    std::int64_t low = (least + step - 1) / step, high = most / step;
+    const auto with = [&](std::int64_t steps) {
+        request.elastic_extra = steps * step;
+        return placer_.place(request);
+    };
+    if (high < low) return std::nullopt;
+    if (auto placed = with(high)) return placed;
+    const std::size_t mark = draft_.mark();
+    auto best = with(low);
+    if (!best) return std::nullopt;
+    while (high - low > 1) {
+        const std::int64_t middle = low + (high - low) / 2;
+        draft_.undo_to(mark);
+        (with(middle) ? low : high) = middle;
+    }
+    draft_.undo_to(mark);
+    return with(low);
+}
+
 /// An elastic job takes more nodes when nobody waits for them and it lasts long enough to gain.
 void Pass::grow() {
     if (state_.elastic.empty() || blocked_ || !plan_.starts.empty()) return;
@@ -445,7 +496,8 @@ void Pass::grow() {
         request.job = id;
         request.user = job.start.user;
         request.now = now_;
-        const auto placed = place_most(request, have + 1 - group.nodes);
+        const auto placed =
+            place_most(request, have + 1 - group.nodes, group.nodes_max - group.nodes);
         if (placed) {
             plan_.stops.push_back({id, id, StopReason::Grow});
             plan_.promises.push_back({id, placed->slots});

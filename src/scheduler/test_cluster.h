@@ -205,6 +205,10 @@ public:
         job.grace = {1000}, job.checkpoints = true;
         if (ask.count > 1) {
             --ask.count;
+            const auto nodes_of = [](const Slot& slot) { return slot.node; };
+            if (ask.claim &&
+                std::ranges::equal(ask.claim->slots, start.slots, {}, nodes_of, nodes_of))
+                ask.claim = nullptr;  // Used.
             put(ask);
             job.id = {start.job.value * 1000 + static_cast<std::uint64_t>(ask.count)};
             ask.id = job.id, ask.count = 1;

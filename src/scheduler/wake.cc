@@ -20,6 +20,22 @@ void PlanIndex::State::wake(ShapeEntry& entry) {
     entry.asleep = false;
     if (!entry.listed) entry.queue->awake.push_back(&entry);
     entry.listed = true;
+    reopen(entry);
+}
+
+void PlanIndex::State::reopen(const ShapeEntry& entry) {
+    ShapeEntry* const first = entry.queue->first.shape;
+    if (first == nullptr || first == &entry) return;
+    const LaneKey* least = nullptr;
+    for (const auto& [id, lane] : first->lanes)
+        if (!lane.jobs.empty() && (least == nullptr || *lane.jobs.begin() < *least))
+            least = &*lane.jobs.begin();
+    bool before = least == nullptr;
+    for (const auto& [id, lane] : entry.lanes)
+        before = before || (!lane.jobs.empty() && *lane.jobs.begin() < *least);
+    if (!before) return;
+    entry.queue->first = {};
+    wake(*first);
 }
 
 void PlanIndex::State::rouse(const Sleeper& sleeper) {
