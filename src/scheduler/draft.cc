@@ -43,11 +43,14 @@ void Draft::release(StartedJob& job) {
 }
 
 void Draft::unclaim(const QueuedJob& job) {
-    for (const Slot& slot : job.ask.claim->slots) {
-        const auto at = state_.nodes.find(slot.node);
-        const auto same = [&](const Slot& other) { return other.node == slot.node; };
-        if (at == state_.nodes.end() || &*std::ranges::find_if(job.ask.claim->slots, same) != &slot)
-            continue;  // All of the node were given back with the first.
+    std::vector<NodeId> nodes;  // Each once: two groups of a gang may share a node.
+    for (const Slot& slot : job.ask.claim->slots) nodes.push_back(slot.node);
+    std::ranges::sort(nodes);
+    const auto rest = std::ranges::unique(nodes);
+    nodes.erase(rest.begin(), rest.end());
+    for (const NodeId id : nodes) {
+        const auto at = state_.nodes.find(id);
+        if (at == state_.nodes.end()) continue;
         for (const NodeClaim& claim : at->second.claims)
             if (claim.job == job.ask.id) change(at->second, effect_of(at->second, claim), -1);
     }
