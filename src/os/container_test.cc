@@ -59,6 +59,7 @@ protected:
     }
     void TearDown() override {
         node_.reset();
+        if (!lock_) return;
         ::unlink(kOwn);
         ::unlink(kOther);
     }
@@ -74,6 +75,7 @@ protected:
         return node_->wait_end(order.key);
     }
     static constexpr const char* kRegistry = "127.0.0.1:5057";
+    Fd lock_;  // While it has made them.
     static constexpr const char* kOwn = "/dev/muster-test-c0";
     static constexpr const char* kOther = "/dev/muster-test-c1";
     inline static std::string dir_, why_not_;
@@ -114,6 +116,7 @@ TEST_F(Containers, it_can_do_nothing_that_needs_more_privileges) {
 }
 
 TEST_F(Containers, it_opens_its_own_device_and_no_other_nor_do_its_children) {
+    lock_ = own_test_devices();
     for (const auto& [path, number] :
          {std::pair(kOwn, makedev(10, 237)), std::pair(kOther, makedev(10, 229))}) {
         ::unlink(path);

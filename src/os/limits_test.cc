@@ -116,6 +116,7 @@ protected:
     void SetUp() override {
         Limits::SetUp();
         if (IsSkipped()) return;
+        lock_ = own_test_devices();
         // 1:11 is kmsg, 10:237 loop-control: both exist on every kernel that runs tests.
         for (const auto& [path, number] :
              {std::pair(kOwn, makedev(1, 11)), std::pair(kOther, makedev(10, 237))}) {
@@ -131,6 +132,7 @@ protected:
         ::unlink(kOwn);
         ::unlink(kOther);
     }
+    Fd lock_;
     static constexpr const char* kOwn = "/dev/muster-test-0";
     static constexpr const char* kOther = "/dev/muster-test-1";
     static std::vector<model::Device> devices() {

@@ -8,10 +8,22 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include "model/job_spec.h"
+#include "os/posix.h"
 #include "os/runtime.h"
 
 namespace muster::os {
+
+/// Held while a test owns the device nodes in /dev: tests run side by side, in processes of their
+/// own.
+inline Fd own_test_devices() {
+    Fd lock(::open("/tmp/muster-test-devices.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (lock) ::flock(lock.get(), LOCK_EX);
+    return lock;
+}
 
 class TestNode {
 public:
