@@ -16,6 +16,7 @@ fail() { printf 'demo: %s\n' "$*" >&2; tail -n 25 "$work"/*.log >&2 || true; exi
 
 cleanup() {
     set +e
+    [ -n "${killer:-}" ] && kill "$killer" 2>/dev/null
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
     for pid in $(task_pids "$work"); do kill -KILL "$pid" 2>/dev/null; done
