@@ -178,9 +178,9 @@ struct UserBook {
 struct QueuedJob {
     JobQueued ask;
     ShapeEntry* shape = nullptr;
-    Lane* lane = nullptr;   // Null: not eligible yet.
-    std::int64_t rank = 0;  // In its lane.
-    Blocked told;           // Of a job with reasons of its own: the last one told.
+    Lane* lane = nullptr;                 // Null: not eligible yet.
+    std::int64_t rank = 0;                // In its lane.
+    std::unique_ptr<const Blocked> told;  // Of a job with reasons of its own: the last one told.
 };
 /// Order inside a lane.
 struct LaneKey {

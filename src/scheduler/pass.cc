@@ -583,8 +583,8 @@ void Pass::sleep_by_capacity(ShapeEntry& entry) {
 void Pass::tell(QueuedJob& job, const Blocked& why) {
     if (look_) return;
     if (!job.ask.avoid.empty() || job.ask.claim != nullptr) {
-        if (job.told == why) return;
-        job.told = why;
+        if (job.told != nullptr && *job.told == why) return;
+        job.told = std::make_unique<const Blocked>(why);
         plan_.waits.push_back({job.ask.id, why});
         return;
     }
