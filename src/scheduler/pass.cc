@@ -467,7 +467,10 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     const bool by_capacity = why.reason == Reason::NotEnoughFree ||
                              why.reason == Reason::Topology || why.reason == Reason::Reserved ||
                              why.reason == Reason::Window;
-    if (by_capacity) book(job);
+    if (by_capacity)
+        book(job);
+    else
+        unbook(job.ask.id);  // It cannot use its window.
     for (const Booking& booking : bookings_)
         if (booking.job == job.ask.id && booking.at != kNever) why.expected_start = booking.at;
     put_to_sleep(lane, why, limiting);
