@@ -469,7 +469,7 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
                              why.reason == Reason::Window;
     if (by_capacity)
         book(job);
-    else
+    else if (why.reason == Reason::NeverFits)
         unbook(job.ask.id);  // It cannot use its window.
     for (const Booking& booking : bookings_)
         if (booking.job == job.ask.id && booking.at != kNever) why.expected_start = booking.at;
