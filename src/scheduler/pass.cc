@@ -471,8 +471,8 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
         book(job);
     else if (why.reason == Reason::NeverFits)
         unbook(job.ask.id);  // It cannot use its window.
-    for (const Booking& booking : bookings_)
-        if (booking.job == job.ask.id && booking.at != kNever) why.expected_start = booking.at;
+    const Booking* booking = booking_of(job.ask.id);
+    if (booking != nullptr && booking->at != kNever) why.expected_start = booking->at;
     put_to_sleep(lane, why, limiting);
     tell(job, why);
     if (!by_capacity) return;
@@ -481,7 +481,6 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     const model::QueueSettings& settings = entry.queue->queue.settings;
     const bool moves = settings.policy == model::QueuePolicy::Fair || settings.aging.ms > 0;
     if (refusal.booked && moves) wake_at(entry, now_ + kOrderMoves);
-    const Booking* booking = booking_of(job.ask.id);
     if (booking != nullptr) wake_at(entry, look_again(*booking));
     if (!look_ && (refusal.booked || booking == nullptr))
         state_.sleep(entry, state_.waiting_booking);  // One may move, or fall free.
@@ -509,7 +508,6 @@ void Pass::unbook(JobId job) {
 
 /// A booking has moved: those who slept because of one look again, in this pass.
 void Pass::rouse() {
-    ++rouses_;
     if (look_) return;
     std::vector<Sleeper> list;
     list.swap(state_.waiting_booking);

@@ -93,8 +93,7 @@ private:
     std::int64_t reclaimed_ = 0;         // Devices (thousandths) that this pass takes back.
     QueueEntry* serving_ = nullptr;
     std::size_t tries_ = 0;
-    std::uint64_t rouses_ = 0;  // How often bookings moved.
-    bool searched_ = false;     // For victims, on the nodes.
+    bool searched_ = false;  // For victims, on the nodes.
     bool look_;
     std::vector<ShapeEntry*> slept_;  // Of a look: woken again.
     std::vector<Lane*> slept_lanes_;

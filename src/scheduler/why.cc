@@ -365,8 +365,7 @@ Forecast PlanIndex::forecast(const Shape& shape, const JobQueued& job, Time now)
     if (auto placed = pass.placer().place(request)) {
         out.start = Start{what.ask.id, std::move(placed->slots)};
     } else {
-        const std::size_t stops = pass.so_far().stops.size(),
-                          promises = pass.so_far().promises.size();
+        const std::size_t stops = pass.so_far().stops.size();
         lane.asleep = true;
         lane.blocked = pass.reason_of(what, pass.placer().refusal());
         const bool limited =
@@ -374,7 +373,6 @@ Forecast PlanIndex::forecast(const Shape& shape, const JobQueued& job, Time now)
         if (!limited && pass.make_room(what, demand_of(state, entry))) {
             out.stops.assign(pass.so_far().stops.begin() + static_cast<std::ptrdiff_t>(stops),
                              pass.so_far().stops.end());
-            (void)promises;
         }
         pass.draft().undo_to(mark);
         out.why = explain(state, pass, what, now, std::nullopt);
