@@ -5,9 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "base/id.h"
@@ -35,21 +33,20 @@ struct FailureRules {
     Duration detection{15'000};
 };
 
-/// Draws from the laws. `below` of them are milliseconds.
-class FailureSampler {
+/// Draws from the laws. What a node's generator yields does not depend on what the cluster does.
+class FailureModel {
 public:
-    FailureSampler(const FailureRules& rules, std::uint64_t seed) : rules_(rules), random_(seed) {}
-    bool lemon();
+    explicit FailureModel(FailureRules rules);
+    const FailureRules& rules() const { return rules_; }
+    bool lemon(Prng& random) const;
     /// From a start or a repair to the next failure; empty: never.
-    std::optional<Duration> life(bool lemon);
-    std::optional<Duration> leaf_life();
-    Duration repair();
-    std::uint64_t below(std::uint64_t n) { return random_.below(n); }
+    std::optional<Duration> life(Prng& random, bool lemon) const;
+    std::optional<Duration> leaf_life(Prng& random) const;
+    Duration repair(Prng& random) const;
 
 private:
-    std::optional<Duration> exponential(std::int64_t rate);
     FailureRules rules_;
-    Prng random_;
+    std::int64_t weibull_mean_ = 0;  // Of scale 1, in units of 2^-32.
 };
 
 /// -ln(u) of u = (bits + 1) / 2^32, in units of 2^-32, for bits below 2^32. Exact to 2^-28.

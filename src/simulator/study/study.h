@@ -45,8 +45,8 @@ struct JobModel {
 
 struct TraceJob {
     std::string name;  // In the trace; need not be unique.
-    Time submit;
-    std::string user;     // "": "user".
+    Time submit;       // On any clock, not negative. All that a study tells is on the same clock.
+    std::string user;  // "": "user".
     model::JobSpec spec;  // As its user would have asked: queue, nodes, devices, limit, estimate.
     JobModel model;
 };
@@ -72,6 +72,11 @@ private:
     std::size_t at_ = 0;
 };
 
+/// A node as a study needs it: devices with an id each, all healthy, in one NUMA node a half.
+model::NodeFacts make_node(const std::string& name, const std::string& kind, std::int64_t devices,
+                           MilliCpu cpus, Bytes memory, const std::string& leaf = "",
+                           Bytes device_memory = {});
+
 struct Cluster {
     std::vector<model::NodeFacts> nodes;  // Names must differ.
     model::Topology topology;             // Default: one level, "leaf", from labels.
@@ -84,8 +89,8 @@ struct JobOutcome {
     JobId id;
     std::string_view name, user, queue;  // Valid during the call.
     Time submit;
-    Time first_start;  // 0: never.
-    Time end;          // 0: the study ended first.
+    std::optional<Time> first_start;  // Empty: it never did.
+    std::optional<Time> end;          // Empty: the study ended first.
     model::JobState state = model::JobState::Pending;
     model::Cause cause = model::Cause::None;
     std::int64_t work_ms = 0;             // JobModel's.
