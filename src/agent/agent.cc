@@ -23,8 +23,6 @@
 namespace muster::agent {
 namespace {
 
-/// How long a gang may be without its agent when its lease is over: time to restart, no more.
-constexpr Duration kAbsence{2'000};
 constexpr Duration kPeerTimeout{1'000};
 constexpr Duration kWaitMax{60'000};
 constexpr Duration kRenewCheck{std::int64_t{6} * 3600 * 1000};
@@ -178,15 +176,11 @@ Result<protocol::PeerWord> Loop::word_for_peer() {
 }
 
 /// Gangs must not outlive the lease because their agent did not: their supervisors are told of it.
-/// In an outage a returning controller counts silence anew; there is time for an agent to restart.
 void Loop::tell_lease() {
     const std::pair now{state_.lease_until, state_.lease};
     if (now == lease_told_) return;
     lease_told_ = now;
-    const Duration absence = state_.lease == node::Lease::Outage
-                                 ? state_.rules.suspect + protocol::ask_time(state_.rules)
-                                 : kAbsence;
-    runtime_->set_lease(absence, state_.lease_until - clock_.now());
+    runtime_->set_lease(node::absence_allowed(state_), state_.lease_until - clock_.now());
 }
 
 Status Loop::open_link() {

@@ -16,6 +16,7 @@ using protocol::TaskStatus;
 constexpr Duration kProgressEvery{250};    // At most four a second and task.
 constexpr Duration kTellEndAgain{10'000};  // An end not forgotten yet is told again.
 constexpr Duration kUnwantedGrace{5'000};
+constexpr Duration kAbsence{2'000};      // For an agent to start again, and no more.
 constexpr std::size_t kMatchesMax = 16;  // Of one task, waiting for a link.
 
 class Stepper {
@@ -414,6 +415,11 @@ Time next_wake(const State& state) {
             wake = std::min(wake, task.progress_sent + kProgressEvery);
     }
     return wake;
+}
+
+Duration absence_allowed(const State& state) {
+    if (state.lease != Lease::Outage) return kAbsence;
+    return state.rules.suspect + protocol::ask_time(state.rules);
 }
 
 std::optional<protocol::PeerWord> word_for_peer(const State& state, Time now) {

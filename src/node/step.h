@@ -108,6 +108,10 @@ struct Step {
 Step step(State& state, const Input& input);
 /// When step() wants a Tick; kNever: not before the next event.
 Time next_wake(const State& state);
+/// How long a gang's task may run without its agent once the lease is over: time to restart, no
+/// more. In an outage there is more time, as a returning controller counts silence anew. The
+/// runtime sees to it, since no agent is there to do so.
+Duration absence_allowed(const State& state);
 /// What this agent answers a peer that asks: its lease is live, and its leader is no newcomer.
 /// Nothing: it has just started, and has had no time yet to find a controller; it does not answer.
 std::optional<protocol::PeerWord> word_for_peer(const State& state, Time now);

@@ -112,6 +112,7 @@ void ModelAgent::feed(node::Event event) {
     const node::Step made = node::step(state_, input);
     surroundings_.agent_stepped(host_, state_, input, made);
     for (const node::Command& command : made.commands) carry_out(command);
+    runtime_.set_lease(node::absence_allowed(state_), clock_.when(state_.lease_until));
     arm();
 }
 

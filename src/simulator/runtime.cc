@@ -15,6 +15,30 @@ std::vector<node::Started::Found> ModelRuntime::list() const {
     return found;
 }
 
+void ModelRuntime::set_sink(Sink sink) {
+    sink_ = std::move(sink);
+    const std::uint64_t absence = ++absences_;
+    if (sink_) return;
+    const Time orphaned = std::max(queue_.now() + absence_, lease_until_);
+    queue_.at(orphaned, [this, absence] {
+        if (absences_ == absence) stop_orphans();
+    });
+}
+
+void ModelRuntime::set_lease(Duration absence, Time until) {
+    absence_ = absence;
+    lease_until_ = until;
+}
+
+void ModelRuntime::stop_orphans() {
+    for (auto& [key, task] : tasks_) {
+        if (!task.order.gang || task.order.gang->size() < 2) continue;
+        if (task.status.state == TaskState::Ended || task.stopping) continue;
+        tally_.hit("task.orphaned");
+        stop(key, model::Cause::Fenced, protocol::kFenceGrace);
+    }
+}
+
 ModelRuntime::Task* ModelRuntime::find(const TaskKey& key) {
     const auto task = tasks_.find(key);
     return task == tasks_.end() ? nullptr : &task->second;

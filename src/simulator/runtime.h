@@ -64,7 +64,10 @@ public:
           watcher_(watcher) {}
 
     /// Who is told; empty while no agent lives. What happens meanwhile is found by list().
-    void set_sink(Sink sink) { sink_ = std::move(sink); }
+    void set_sink(Sink sink);
+    /// As the agent sees it: without one, tasks of gangs stop themselves after `absence`, but not
+    /// before the lease is over, at `until` of the world's time.
+    void set_lease(Duration absence, Time until);
     std::vector<node::Started::Found> list() const;
     void start(const protocol::StartTask& order);
     void release(const protocol::Go& go);
@@ -90,6 +93,8 @@ private:
     };
     using Move = void (ModelRuntime::*)(Task&);
 
+    void stop_orphans();
+
     Task* find(const protocol::TaskKey& key);
     void later(const Task& task, Duration wait, Move move);
     void tell(Task& task);
@@ -113,6 +118,9 @@ private:
     Tally& tally_;
     ScriptOf script_of_;
     Watcher& watcher_;
+    Duration absence_;
+    Time lease_until_;
+    std::uint64_t absences_ = 0;  // Tells an absence of the agent from a later one.
     Sink sink_;
     std::map<protocol::TaskKey, Task> tasks_;
     std::uint64_t next_serial_ = 1;

@@ -26,6 +26,7 @@ constexpr std::string_view kExpected[] = {
     "fault.clock-jump",
     "fault.relabel",
     "fault.clean-restart",
+    "task.orphaned",
     "net.slow",
     "net.duplicate",
     "net.lost",
