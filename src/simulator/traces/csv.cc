@@ -108,7 +108,7 @@ double CsvRow::decimal(std::size_t column, double least) {
     else if (fault != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
         refuse(column, "not a number");
     else if (value < least)
-        refuse(column, "below " + std::to_string(least));
+        refuse(column, least == 0 ? std::string("below 0") : "below " + std::to_string(least));
     else
         return value;
     return 0;
