@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "simulator/reference/muri_world.h"
 #include "simulator/reference/openb_world.h"
 
 namespace muster::simulator::reference {
@@ -34,6 +35,22 @@ TEST(PublicTraces, openb_bestfit_and_fgd_end_where_they_were_published_to) {
     };
     EXPECT_NEAR(mean(PackingPolicy::BestFit), 93.08, 0.5);
     EXPECT_NEAR(mean(PackingPolicy::Fgd), 95.39, 0.5);
+}
+
+TEST(PublicTraces, muri_trace3_ends_where_it_was_published_to) {
+    const std::string folder = traces_folder() + "/muri";
+    SKIP_WITHOUT(folder);
+    const auto read = traces::read_muri_jobs(folder + "/trace3.csv", {.strict = true});
+    ASSERT_TRUE(read) << read.error().message;
+    const auto jobs = muri_jobs(read->jobs);
+    ASSERT_EQ(jobs.size(), 992u);
+    const auto average = [&](QueueingPolicy policy, bool overhead) {
+        return run_queueing(jobs, {.policy = policy, .overhead = overhead})->average;
+    };
+    EXPECT_NEAR(average(QueueingPolicy::Srtf, true), 193081.796, 0.01);
+    EXPECT_NEAR(average(QueueingPolicy::Srsf, true), 185021.8802, 0.01);
+    EXPECT_NEAR(average(QueueingPolicy::Las, true), 347213.2481, 0.01);
+    EXPECT_NEAR(average(QueueingPolicy::Las, false), 340306.277, 0.01);
 }
 
 }  // namespace
