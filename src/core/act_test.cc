@@ -292,6 +292,10 @@ TEST(Admin, F48_nobody_undoes_anothers_drain) {
               Code::Conflict);
     EXPECT_EQ(world.refused(ActOnNode{world.root, "n1", NodeAction::Fenced, ""}).code,
               Code::Conflict);
+    // Once its link is down an admin's word that it is off is taken, before it is missed.
+    world.must(LinkClosed{world.sessions["n1"]});
+    world.must(ActOnNode{world.root, "n1", NodeAction::Fenced, "pulled the plug"});
+    EXPECT_EQ(world.state.tables.node_live.at(1).health, model::NodeHealth::Lost);
 }
 
 TEST(Admin, join_tokens_bind_a_name_to_a_certificate) {

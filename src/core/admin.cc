@@ -65,7 +65,7 @@ Status Stepper::operator()(const ActOnNode& event) {
             return Ok{};
         }
         case NodeAction::Fenced:
-            if (live.health == model::NodeHealth::Ready)
+            if (live.health == model::NodeHealth::Ready && live.session != 0)
                 return Error{.code = Code::Conflict,
                              .message = "node " + event.node + ": is alive, it was heard " +
                                         std::to_string((at_ - live.heard).ms) + " ms ago",
