@@ -2,7 +2,7 @@
 //
 // A 64-way radix tree of copy-on-write nodes. Copying the tree copies one pointer: the copy is an
 // immutable view that other threads may read and drop, while the owner goes on changing his tree
-// and pays for the path (at most 6 nodes of 64) that he touches first after each publication.
+// and pays for the path (6 nodes of 64 up to 2^36) that he touches first after each publication.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@
 
 namespace muster {
 
-/// Keys below 2^36. Iteration is in key order. One thread changes a tree; views are read-only.
+/// Keys below 2^60. Iteration is in key order. One thread changes a tree; views are read-only.
 template <class T>
 class CowTree {
     static constexpr int kBits = 6;
     static constexpr std::uint64_t kFan = 1u << kBits;
-    static constexpr int kLevels = 6;  // Inner levels above the leaf are created as needed.
+    static constexpr int kLevels = 10;  // Inner levels above the leaf are created as needed.
 
     struct Node {
         std::uint64_t used = 0;  // Bitmap of the slots in use.

@@ -24,7 +24,7 @@ TEST(CowTree, equals_a_map_and_views_stay_as_they_were) {
         std::map<std::uint64_t, std::uint64_t> model;
         std::vector<std::pair<CowTree<std::uint64_t>, std::map<std::uint64_t, std::uint64_t>>>
             views;
-        const std::uint64_t range = std::uint64_t{1} << prng.between(3, 30);
+        const std::uint64_t range = std::uint64_t{1} << prng.between(3, 60);
         for (int i = 0; i < 2000; ++i) {
             const std::uint64_t key = prng.below(range);
             if (prng.chance(300)) {

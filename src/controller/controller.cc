@@ -99,8 +99,10 @@ public:
         watchdog_.reset();
         recurring_.reset();
         rest_.reset();
-        agents_
-            .reset();  // No input comes from here on; the loop steps and commits what was posted.
+        // Links, planner and archiver are there to the last command; what they post then is
+        // forgotten.
+        if (loop_) loop_->stop();
+        agents_.reset();
         planner_.reset();
         archiver_.reset();
         loop_.reset();

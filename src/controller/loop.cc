@@ -313,6 +313,10 @@ Loop::Loop(core::State state, ports::Store& store, LoopOptions options, LoopHook
     : impl_(std::make_unique<Impl>(std::move(state), store, options, std::move(hooks))) {}
 
 Loop::~Loop() {
+    stop();
+}
+
+void Loop::stop() {
     {
         const std::lock_guard lock(impl_->inbox_mutex);
         impl_->stopping = true;

@@ -54,11 +54,14 @@ class Loop {
 public:
     /// Takes a recovered State and a store whose term is ours.
     Loop(core::State state, ports::Store& store, LoopOptions options, LoopHooks hooks);
-    ~Loop();  // Steps and commits what was posted, then stops.
+    ~Loop();  // As stop().
     Loop(const Loop&) = delete;
     Loop& operator=(const Loop&) = delete;
 
     void start();
+    /// Steps and commits what was posted, then stops: no hook is called after it, and what is
+    /// posted from then on is forgotten.
+    void stop();
     /// Any thread. `reply` may be empty; it is called on the committing thread (refusals: the
     /// loop's). Refused with Exhausted when the queue is full, NoSpace for new work on a full disk.
     void post(core::Event event, Reply reply = {});

@@ -182,6 +182,22 @@ TEST_F(LoopTest, a_full_disk_does_not_keep_it_from_stopping) {
     EXPECT_THROW(held.get(), std::future_error) << "answered, but not durable";
 }
 
+TEST_F(LoopTest, what_was_posted_before_a_stop_is_durable_and_what_comes_after_is_forgotten) {
+    std::vector<std::future<Result<Answered>>> answers;
+    for (int i = 0; i < 500; ++i) answers.push_back(submit("before"));
+    loop_->stop();
+    for (auto& answer : answers) {
+        ASSERT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::ready);
+        EXPECT_TRUE(answer.get());
+    }
+    auto after = submit("after");
+    EXPECT_EQ(store_.jobs(), 500u);
+    EXPECT_EQ(loop_->view()->jobs.size(), 500u);
+    loop_.reset();
+    EXPECT_EQ(store_.jobs(), 500u);
+    EXPECT_THROW(after.get(), std::future_error);
+}
+
 TEST_F(LoopTest, near_the_watermark_new_work_is_refused_but_a_cancel_is_not) {
     const auto first = submit("first").get();
     ASSERT_TRUE(first);

@@ -464,6 +464,21 @@ TEST(Usage, is_one_record_for_all_that_starts_at_once) {
     EXPECT_EQ(world.state.tables.active, 8);
 }
 
+TEST(Usage, is_kept_for_every_queue_of_many) {
+    World world;
+    world.hello("n1");
+    std::vector<QueueWish> queues;
+    for (int i = 0; i < 40; ++i) queues.push_back(wish("team" + std::to_string(i)));
+    world.must(applying(world, queues));
+    const JobId id = world.submit(in_queue("team39"));
+    world.plan();
+    world.run(id);
+    EXPECT_NE(world.state.tables.usage.find(usage_key({world.job(id).queue}, {world.job(id).user})),
+              nullptr);
+    world.restart();
+    EXPECT_EQ(world.state.tables.usage.size(), 1u);
+}
+
 TEST(History, predicts_jobs_of_the_same_user_and_name) {
     World world;
     world.hello("n1");
