@@ -25,6 +25,11 @@ struct Room {
     bool exclusive = false;
 };
 
+/// Whether each group stands in one domain of the level that it requires, and its slices likewise,
+/// as the topology and the nodes' labels are now.
+bool near_enough(const View& tables, const scheduler::Shape& shape,
+                 const std::vector<Placed>& placed);
+
 /// Binds one or more attempts beside each other; what it has bound is taken from what it sees, the
 /// state itself stays as it is.
 class Binder {

@@ -314,6 +314,28 @@ TEST(Spare, that_is_lost_does_not_hurt_its_gang) {
     EXPECT_EQ(world.job(gang).state, JobState::Succeeded);
 }
 
+// ---- topology -----------------------------------------------------------------------------------
+
+TEST(Topology, of_a_gang_is_looked_at_again_when_it_starts) {
+    World world;
+    const auto hello = [&](const std::string& name, const std::string& leaf) {
+        model::NodeFacts facts = facts_of(name, 8);
+        facts.labels = {{"leaf", leaf}};
+        world.hello(facts);
+    };
+    hello("n1", "a"), hello("n2", "a"), hello("n3", "b"), hello("n4", "b"), hello("n5", "");
+    model::JobSpec near = gang_job(2, 1), sliced = gang_job(4, 1);
+    near.topology.required = "leaf";
+    sliced.topology.slice = 2, sliced.topology.slice_required = "leaf";
+    EXPECT_FALSE(start(world, world.submit(near), {"n1", "n3"}));
+    EXPECT_FALSE(start(world, world.submit(near), {"n4", "n5"}));
+    EXPECT_TRUE(start(world, world.submit(near), {"n1", "n2"}));
+    EXPECT_FALSE(start(world, world.submit(sliced), {"n1", "n2", "n3", "n5"}));
+    EXPECT_TRUE(start(world, world.submit(sliced), {"n1", "n2", "n3", "n4"}));
+    hello("n4", "a");  // Somebody moved the cable while a plan was made.
+    EXPECT_FALSE(start(world, world.submit(near), {"n3", "n4"}));
+}
+
 // ---- elastic ------------------------------------------------------------------------------------
 
 TEST(Elastic, starts_with_any_number_between_its_bounds) {

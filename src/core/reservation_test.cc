@@ -77,6 +77,32 @@ TEST(Reservation, that_recurs_waits_for_further_windows) {
     EXPECT_EQ(world.state.tables.reservations.size(), 0u) << "its only node is gone";
 }
 
+TEST(Reservation, that_came_while_a_plan_was_made_holds_against_it) {
+    World world;
+    world.hello("n1");
+    PutReservation event = reserve(world, "r", 0, 10'000);
+    event.nodes = {"n1"};
+    event.reservation.users = {"alice"};
+    const Caller bob{"bob", false};
+    model::JobSpec spec = gang_job(1, 1);
+    const JobId others = world.submit(spec, bob), his = world.submit(spec);
+    spec.time = {5'000};
+    const JobId quick = world.submit(spec, bob);
+    world.must(event);
+    const auto state_after = [&](JobId id) {
+        world.must(PlanProposed{start_on(world, id, "n1")});
+        return world.job(id).state;
+    };
+    EXPECT_EQ(state_after(others), model::JobState::Pending);
+    EXPECT_EQ(state_after(his), model::JobState::Starting);
+    event.reservation.first = {world.now + Duration{4'000}, world.now + Duration{9'000}};
+    world.must(event);
+    EXPECT_EQ(state_after(quick), model::JobState::Pending) << "its limit reaches into the window";
+    event.reservation.first = {world.now + Duration{5'000}, world.now + Duration{9'000}};
+    world.must(event);
+    EXPECT_EQ(state_after(quick), model::JobState::Starting);
+}
+
 TEST(Reservation, F30_windows_are_bounded_and_in_order) {
     World world;
     world.hello("n1");

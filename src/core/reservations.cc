@@ -104,6 +104,29 @@ Result<std::vector<NodeId>> Stepper::reserved_nodes(const PutReservation& event)
     return nodes;
 }
 
+bool Stepper::clear_of_windows(const Job& job, const Allocation& allocation) const {
+    if (tables_.reservations.empty()) return true;
+    const auto named = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::ranges::find(names, name) != names.end();
+    };
+    bool clear = true;
+    tables_.reservations.for_each([&](std::uint64_t, const model::Reservation& made) {
+        if (!clear) return;
+        const bool meets = std::ranges::any_of(made.windows, [&](const model::Window& window) {
+            return at_ < window.end && window.start < allocation.expected_end;
+        });
+        const auto kept = [&](const Placed& slot) {
+            return std::ranges::binary_search(made.nodes, slot.node);
+        };
+        if (!meets || std::ranges::none_of(allocation.slots, kept)) return;
+        bool his = named(made.users, tables_.users.at(job.user).name);
+        for (const QueueId queue : chain_of(tables_, {job.queue}))
+            his = his || named(made.queues, tables_.queues.at(queue.value).name);
+        clear = his && !made.maintenance;
+    });
+    return clear;
+}
+
 Status Stepper::operator()(const PutReservation& event) {
     MUSTER_TRY(admin_only(event.caller, "reservation " + event.reservation.name));
     model::Reservation made = event.reservation;

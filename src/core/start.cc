@@ -56,11 +56,13 @@ bool Stepper::start(const scheduler::Start& item) {
     if (before.array && tables_.meta.next_job > kJobIdMax) return false;
     const scheduler::Shape& shape = tables_.shapes.at(found->shape.value);
     auto placed = Binder(state_).bind(item.job, shape, item.slots);
-    if (!placed) return false;
+    if (!placed || !near_enough(tables_, shape, *placed)) return false;
     Allocation allocation{found->epoch, at_, *std::move(placed), {}, 0, kNever};
     weigh(state_, allocation);
     if (!within_limits(*found, allocation, {})) return false;
     const scheduler::Prediction predicted = prediction_of(tables_, *found);
+    allocation.expected_end = expected_end(state_, *found, allocation, before.deadline, predicted);
+    if (!clear_of_windows(*found, allocation)) return false;
 
     Job job = *found;
     JobExtra extra = before;
@@ -73,7 +75,6 @@ bool Stepper::start(const scheduler::Start& item) {
         extra.deadline = deadline;
     }
     allocation.epoch = job.epoch;
-    allocation.expected_end = expected_end(state_, job, allocation, extra.deadline, predicted);
     extra.allocation = std::move(allocation);
     extra.claim.reset();  // Used.
     extra.queued_at = job.since;

@@ -91,6 +91,8 @@ private:
     Status check_queue(const Caller& caller, const model::JobSpec& spec, QueueId queue) const;
     Status check_move(const Caller& caller, const Job& job, QueueId queue) const;
     Status check_pending(const std::string& user, QueueId queue) const;
+    /// No window that is not his opens on its nodes before it is expected to end.
+    bool clear_of_windows(const Job& job, const Allocation& allocation) const;
     bool within_limits(const Job& job, const Allocation& allocation,
                        const std::vector<JobId>& gone) const;
 
