@@ -69,5 +69,7 @@ Status muri(const Options& options, const Report& report);
 Status testbed(const Options& options, const Report& report);
 Status ettr(const Options& options, const Report& report);
 Status zeus(const Options& options, const Report& report);
+Status pollux(const Options& options, const Report& report);
+Status gavel(const Options& options, const Report& report);
 
 }  // namespace muster::compare
