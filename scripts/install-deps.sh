@@ -5,7 +5,8 @@ set -euo pipefail
 build=(build-essential cmake ninja-build ccache mold pkg-config
        libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
        libboost-dev libssl-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libfmt-dev
-       libsqlite3-dev libqhull-dev coinor-libclp-dev rapidjson-dev nlohmann-json3-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
+       libsqlite3-dev rapidjson-dev nlohmann-json3-dev zlib1g-dev libqhull-dev coinor-libclp-dev
+       libgtest-dev libgmock-dev libbenchmark-dev)
 run=(iproute2 util-linux procps ca-certificates tzdata crun runc skopeo umoci)
 demo=(python3-torch python3-sklearn libopenblas0-pthread)
 test=(python3-yaml python3-jsonschema python3-pexpect docker-registry busybox-static nftables tmux curl

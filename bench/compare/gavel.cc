@@ -1,11 +1,12 @@
 // The streams of the Gavel paper under its policy and two that it is compared with.
+#include "simulator/reference/gavel.h"
+
 #include <array>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "compare.h"
-#include "simulator/reference/gavel.h"
 #include "simulator/traces/csv.h"
 
 namespace muster::compare {
@@ -20,16 +21,14 @@ struct Rate {
     bool multi;
     std::string_view name;
     double jobs_per_hour;
-    bool below_saturation;       // Of every policy.
+    bool below_saturation;  // Of every policy.
     bool gavel_below_saturation;
 };
-constexpr std::array kRates = {Rate{false, "2.0", 2.0, true, true},
-                               Rate{false, "4.0", 4.0, true, true},
-                               Rate{false, "4.8", 4.8, false, true},
-                               Rate{false, "5.2", 5.2, false, false},
-                               Rate{true, "1.0", 1.0, false, false},
-                               Rate{true, "2.0", 2.0, false, false},
-                               Rate{true, "2.6", 2.6, false, false}};
+constexpr std::array kRates = {
+    Rate{false, "2.0", 2.0, true, true},  Rate{false, "4.0", 4.0, true, true},
+    Rate{false, "4.8", 4.8, false, true}, Rate{false, "5.2", 5.2, false, false},
+    Rate{true, "1.0", 1.0, false, false}, Rate{true, "2.0", 2.0, false, false},
+    Rate{true, "2.6", 2.6, false, false}};
 constexpr std::array kPolicies = {GavelPolicy::Las, GavelPolicy::GavelLas, GavelPolicy::FifoPerf};
 
 /// As the notebooks call it.
@@ -70,20 +69,22 @@ Status gavel(const Options& options, const Report& report) {
         MUSTER_LET(known, published(folder + "/published/continuous_jobs" + tail + ".csv"));
         std::vector<traces::GavelStream> streams;
         for (int seed = 0; seed < kSeeds; ++seed) {
-            MUSTER_LET(stream, traces::read_gavel_stream(
-                                   folder + "/streams/continuous_" +
-                                       (rate.multi ? "multiple" : "single") + "_seed" +
-                                       std::to_string(seed) + ".csv.gz",
-                                   {.strict = true}));
+            MUSTER_LET(stream,
+                       traces::read_gavel_stream(folder + "/streams/continuous_" +
+                                                     (rate.multi ? "multiple" : "single") +
+                                                     "_seed" + std::to_string(seed) + ".csv.gz",
+                                                 {.strict = true}));
             streams.push_back(std::move(stream));
         }
         for (const GavelPolicy policy : kPolicies) {
             using Outcome = std::optional<Result<reference::GavelResult>>;
-            const auto runs = in_parallel<Outcome>(kSeeds, options.parallel, [&](int seed) -> Outcome {
-                const auto& stream = streams[static_cast<std::size_t>(seed)];
-                return reference::run_gavel({.seed = static_cast<std::uint64_t>(seed)}, policy, table,
-                                            stream.jobs, stream.arrivals(rate.jobs_per_hour));
-            });
+            const auto runs =
+                in_parallel<Outcome>(kSeeds, options.parallel, [&](int seed) -> Outcome {
+                    const auto& stream = streams[static_cast<std::size_t>(seed)];
+                    return reference::run_gavel({.seed = static_cast<std::uint64_t>(seed)}, policy,
+                                                table, stream.jobs,
+                                                stream.arrivals(rate.jobs_per_hour));
+                });
             std::vector<double> hours;
             bool exhausted = false;
             for (const Outcome& run : runs) {
@@ -101,7 +102,8 @@ Status gavel(const Options& options, const Report& report) {
                 known.find({std::string(published_name(policy)), std::string(rate.name) + "0"});
             if (found != known.end()) figure.published = found->second;
             if (exhausted)
-                figure.note = "the stream's 6,000 jobs had all arrived before the last measured one ended";
+                figure.note =
+                    "the stream's 6,000 jobs had all arrived before the last measured one ended";
             const bool bound = policy == GavelPolicy::GavelLas ? rate.gavel_below_saturation
                                                                : rate.below_saturation;
             report(bound ? within_share(figure, 0.05) : figure);

@@ -1,9 +1,10 @@
 // The workloads of the Pollux paper under Tiresias, as its authors simulated them.
+#include "simulator/reference/pollux.h"
+
 #include <filesystem>
 #include <map>
 
 #include "compare.h"
-#include "simulator/reference/pollux.h"
 #include "simulator/traces/csv.h"
 
 namespace muster::compare {
@@ -56,8 +57,8 @@ Status pollux(const Options& options, const Report& report) {
         std::vector<double> hours;
         for (int i = 1; i <= kWorkloads; ++i) {
             const std::string name = "workload-" + std::to_string(i);
-            MUSTER_LET(workload, traces::read_pollux_workload(path + "/" + name + ".csv",
-                                                              {.strict = true}));
+            MUSTER_LET(workload,
+                       traces::read_pollux_workload(path + "/" + name + ".csv", {.strict = true}));
             MUSTER_LET(outcomes, reference::run_pollux_tiresias({}, workload.jobs, applications));
             double sum = 0;
             for (const auto& outcome : outcomes)

@@ -42,25 +42,28 @@ const Rooms kPure = {"base", "model", "scheduler", "protocol", "core", "node"};
 
 // Words that would let time, chance, threads or hash order into a decision.
 const std::vector<std::string> kBannedInPureRooms = {
-    "<chrono>",         "<thread>",         "<mutex>",    "<random>",  "<unordered_map>",
-    "<unordered_set>",  "<fstream>",        "<iostream>", "<sstream>", "::now(",
-    "rand()",           "getenv",           "float ",     "std::sqrt", "std::exp",
-    "std::log",         "std::pow",
+    "<chrono>",  "<thread>",   "<mutex>",   "<random>", "<unordered_map>", "<unordered_set>",
+    "<fstream>", "<iostream>", "<sstream>", "::now(",   "rand()",          "getenv",
+    "float ",    "std::sqrt",  "std::exp",  "std::log", "std::pow",
 };
 // Third-party headers cost seconds; ours must not spread them.
-const std::vector<std::string> kHeavy = {"<boost/", "<grpc",      "<google/", "<nlohmann/",
+const std::vector<std::string> kHeavy = {"<boost/",     "<grpc",    "<google/",   "<nlohmann/",
                                          "<rapidjson/", "<spdlog/", "<yaml-cpp/", "<CLI/",
-                                         "<openssl/",   "<sqlite3",   "<libqhull", "<Clp"};
+                                         "<openssl/",   "<sqlite3", "<libqhull",  "<Clp"};
 constexpr int kLinesMax = 700;
 constexpr std::size_t kColumnsMax = 100;
 
-std::string room_of(const std::string& path) { return path.substr(0, path.find('/')); }
+std::string room_of(const std::string& path) {
+    return path.substr(0, path.find('/'));
+}
 /// Characters, not bytes.
 std::size_t columns(const std::string& line) {
     return static_cast<std::size_t>(
         std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
-bool ends_with(const std::string& text, const std::string& end) { return text.ends_with(end); }
+bool ends_with(const std::string& text, const std::string& end) {
+    return text.ends_with(end);
+}
 
 std::vector<std::string> complaints_about(const std::string& path, std::istream& text) {
     std::vector<std::string> complaints;
@@ -76,7 +79,8 @@ std::vector<std::string> complaints_about(const std::string& path, std::istream&
         }
         if (line.starts_with("#include \"")) {
             const std::string other = room_of(line.substr(10));
-            const bool test_only = ends_with(path, "_test.cc") || path.find("/test_") != std::string::npos;
+            const bool test_only =
+                ends_with(path, "_test.cc") || path.find("/test_") != std::string::npos;
             if (other != room && !allowed->second.contains(other) && !test_only) {
                 complaints.push_back(where + room + " may not include " + other);
             }
@@ -133,9 +137,9 @@ TEST(Tidy, every_room_has_a_short_readme) {
 TEST(Tidy, complains) {
     std::istringstream text(
         "#include \"core/step.h\"\nauto t = clock::now();\n#include <boost/asio.hpp>\n");
-    const std::vector<std::string> want = {
-        "model/bad.h:1: model may not include core", "model/bad.h:2: ::now( is banned in model",
-        "model/bad.h:3: a header of ours includes <boost/"};
+    const std::vector<std::string> want = {"model/bad.h:1: model may not include core",
+                                           "model/bad.h:2: ::now( is banned in model",
+                                           "model/bad.h:3: a header of ours includes <boost/"};
     EXPECT_EQ(complaints_about("model/bad.h", text), want);
     std::string long_file;
     for (int i = 0; i <= kLinesMax; ++i) long_file += "\n";

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/prng.h"
+#include "base/require.h"
 #include "simulator/reference/max_min.h"
 
 namespace muster::simulator::reference {
 namespace {
-
-constexpr std::int64_t kRoundsMax = 10'000'000;
 
 struct Job {
     std::size_t index = 0;
@@ -44,7 +44,11 @@ public:
     template <class Ended>
     double run(double now, const Ended& ended);
     std::int64_t resets() const { return resets_; }
-    bool empty() const { return jobs_.empty(); }
+    /// When shares are made anew, if some change waits for that.
+    std::optional<double> next_reset() const {
+        if (!changed_) return std::nullopt;
+        return reset_at_ + rules_.reset_s;
+    }
 
 private:
     void reset(double now);
@@ -94,8 +98,8 @@ void Cluster::share_fairly() {
     std::map<std::pair<int, std::vector<double>>, std::size_t> known;
     for (const Job& job : jobs_) {
         const bool alike = policy_ == GavelPolicy::Las;
-        const auto [at, fresh] =
-            known.try_emplace({job.devices, alike ? std::vector<double>{} : job.speed}, groups.size());
+        const auto [at, fresh] = known.try_emplace(
+            {job.devices, alike ? std::vector<double>{} : job.speed}, groups.size());
         group_of.push_back(at->second);
         if (!fresh) {
             ++groups[at->second].count;
@@ -136,7 +140,8 @@ std::vector<std::size_t> Cluster::order_of_kinds() {
     std::vector<std::size_t> order(rules_.kinds.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (policy_ == GavelPolicy::Las)
-        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.below(i)]);
+        for (std::size_t i = order.size(); i > 1; --i)
+            std::swap(order[i - 1], order[random_.below(i)]);
     return order;
 }
 
@@ -156,8 +161,8 @@ bool Cluster::schedule(double now) {
             double priority = 0;
             const double share = job.share.empty() ? 0 : job.share[w];
             if (share > 0)
-                priority = received_s_[w] > 0 ? share / (job.received_s[w] / received_s_[w])
-                                              : share * 1e9;
+                priority =
+                    received_s_[w] > 0 ? share / (job.received_s[w] / received_s_[w]) : share * 1e9;
             if (priority <= 0 && policy_ == GavelPolicy::FifoPerf) continue;
             entries.push_back({priority, job.deficit_s[w], share, &job});
         }
@@ -248,9 +253,10 @@ Result<GavelResult> run_gavel(const GavelRules& rules, GavelPolicy policy,
         }
         result.exhausted = result.exhausted || next == jobs.size();
         if (!cluster.schedule(now)) {
-            if (next == jobs.size() || result.rounds > kRoundsMax)
-                return refused(next, "is never reached: those before it do not end");
-            now = arrivals[next];
+            const auto reset = cluster.next_reset();
+            MUSTER_REQUIRE(reset || next < jobs.size());
+            now = next == jobs.size() ? *reset
+                                      : std::min(arrivals[next], reset.value_or(arrivals[next]));
             continue;
         }
         ++result.rounds;

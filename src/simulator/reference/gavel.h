@@ -21,7 +21,7 @@
 namespace muster::simulator::reference {
 
 enum class GavelPolicy : std::uint8_t {
-    Las,      // Max-min of time; kinds are alike to it.
+    Las,       // Max-min of time; kinds are alike to it.
     GavelLas,  // Max-min of progress, measured against an equal part of every kind.
     FifoPerf,  // In order of arrival, each on the fastest kind that has room; who lacks it blocks.
 };

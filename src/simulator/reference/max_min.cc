@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <ClpCholeskyDense.hpp>
 #include <ClpInterior.hpp>
+
+// Not self-contained: after the other.
+#include <ClpCholeskyDense.hpp>
 
 #include "base/require.h"
 
@@ -43,8 +45,8 @@ Shares max_min_shares(std::span<const ShareGroup> groups, std::span<const double
     ClpInterior program;
     program.setLogLevel(0);
     program.loadProblem(static_cast<int>(columns), static_cast<int>(rows), begins.data(),
-                        row_of.data(), factor.data(), nullptr, most.data(), cost.data(),
-                        low.data(), high.data());
+                        row_of.data(), factor.data(), nullptr, most.data(), cost.data(), low.data(),
+                        high.data());
     program.setCholesky(new ClpCholeskyDense);  // The program frees it.
     program.primalDual();
     // It always has an optimum: nothing at all is a solution, and t is bounded.

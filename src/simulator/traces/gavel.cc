@@ -50,7 +50,8 @@ Result<models::Throughputs> read_throughputs_text(const std::string& name,
             const auto type = type_of(entry.name.GetString());
             if (!type) return fault(where + " is not of the form \"('type', devices)\"");
             const bool object = entry.value.IsObject();
-            const auto alone = object ? entry.value.FindMember("null") : decltype(entry.value.MemberBegin()){};
+            const auto alone =
+                object ? entry.value.FindMember("null") : decltype(entry.value.MemberBegin()){};
             if (!object || alone == entry.value.MemberEnd() || !alone->value.IsNumber() ||
                 alone->value.GetDouble() < 0)
                 return fault(where + " has no \"null\" with its steps a second alone");
@@ -83,15 +84,18 @@ Result<GavelStream> read_gavel_stream(const std::string& path, const CsvOptions&
     MUSTER_LET(steps, csv.column("total_steps"));
     MUSTER_LET(gap, csv.column("unit_exp_interarrival"));
     GavelStream stream;
-    double next_gap = 0;
+    double since = 0;  // A row's draw is the time to the next one, good or bad.
     MUSTER_TRY(csv.each([&](CsvRow& row) {
         GavelJob job{.type = std::string(row.text(type)),
                      .devices = static_cast<int>(row.integer(devices, 1, 1024)),
                      .steps = row.decimal(steps),
-                     .gap = next_gap};
-        // A row's draw is the time to the next one.
-        next_gap = row.decimal(gap);
-        if (row.ok()) stream.jobs.push_back(std::move(job));
+                     .gap = since};
+        const double to_next = row.decimal(gap);
+        if (row.ok()) {
+            stream.jobs.push_back(std::move(job));
+            since = 0;
+        }
+        since += to_next;
     }));
     stream.bad = csv.bad();
     return stream;
