@@ -2,8 +2,15 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
+
+#include <unistd.h>
 
 #include "controller/archiver.h"
 #include "controller/loop.h"
@@ -284,6 +291,33 @@ bool Cluster::end_one(std::uint64_t choice) {
     }
     impl_->loop->post(report(task.session, task.key, impl_->store->term(), TaskState::Ended));
     return true;
+}
+
+/// Of each thread of this process, by name.
+std::string Cluster::cpu_times() {
+    std::map<std::string, double> all;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream stat(entry.path() / "stat");
+        std::string line;
+        std::getline(stat, line);
+        const auto open = line.find('('), close = line.rfind(')');
+        if (open == std::string::npos || close == std::string::npos) continue;
+        std::istringstream rest(line.substr(close + 1));
+        std::string word;
+        double ticks = 0;
+        for (int i = 3; i <= 15 && rest >> word; ++i)
+            if (i >= 14) ticks += std::stod(word);
+        all[line.substr(open + 1, close - open - 1)] +=
+            ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    }
+    std::string out;
+    for (const auto& [name, seconds] : all) {
+        char text[64];
+        std::snprintf(text, sizeof text, "%s%s %.2f", out.empty() ? "" : ", ", name.c_str(),
+                      seconds);
+        out += text;
+    }
+    return out;
 }
 
 std::uint64_t Cluster::batches() const {

@@ -47,6 +47,7 @@ public:
 
     /// Ends a task that runs, chosen by `choice`. False: none runs.
     bool end_one(std::uint64_t choice);
+    static std::string cpu_times();
     std::uint64_t batches() const;
     std::uint64_t plans() const;
 

@@ -124,13 +124,14 @@ private:
         note(what + ": " + std::to_string(counts.started) + " jobs, " +
              std::to_string(counts.orders) + " orders in " + std::to_string(ms) + " ms, " +
              std::to_string(cluster.batches()) + " commits, " + std::to_string(cluster.plans()) +
-             " plans");
+             " plans; CPU seconds: " + Cluster::cpu_times());
     }
 
     /// Every device taken, and a long queue.
     Status full() {
         MUSTER_LET(made, cluster("full", Tasks::RunOn));
         MUSTER_TRY(made->apply_queues(teams(ask_.nodes)));
+        note("full: " + std::to_string(rss_mb()) + " MB with the nodes");
         Prng random(3);
         const std::int64_t devices = std::int64_t{ask_.nodes} * kDevices;
         for (std::int64_t i = 0; i < devices; ++i) submit(*made, random, i, 1, 1);
@@ -138,6 +139,7 @@ private:
             return stuck(*made, "filling the cluster");
         settle(*made);
         const double before = rss_mb();
+        note("full: " + std::to_string(before) + " MB with the running jobs");
         for (int i = 0; i < ask_.jobs; ++i) {
             const bool gang = random.chance(100);
             submit(*made, random, devices + i, gang ? std::int64_t{1} << random.between(1, 5) : 1,
@@ -157,6 +159,7 @@ private:
                        std::int64_t gpus) {
         cluster.wait([&](const auto& c) { return c.acknowledged + c.refused > number - 5'000; });
         model::JobSpec spec = job(nodes, gpus, random);
+        spec.time = {1'800'000 * random.between(1, 8)};  // People ask for round numbers.
         spec.name = "job-" + std::to_string(number);
         spec.roles[0].run += " --number " + std::to_string(number);
         spec.queue = "team" + std::to_string(1 + random.below(kQueues));

@@ -5,7 +5,7 @@ set -euo pipefail
 build=(build-essential cmake ninja-build ccache mold pkg-config
        libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
        libboost-dev libssl-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libfmt-dev
-       libsqlite3-dev rapidjson-dev nlohmann-json3-dev zlib1g-dev libqhull-dev coinor-libclp-dev
+       libsqlite3-dev rapidjson-dev nlohmann-json3-dev zlib1g-dev libqhull-dev coinor-libclp-dev libjemalloc-dev
        libgtest-dev libgmock-dev libbenchmark-dev)
 run=(iproute2 util-linux procps ca-certificates tzdata crun runc skopeo umoci)
 demo=(python3-torch python3-sklearn libopenblas0-pthread)

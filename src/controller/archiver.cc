@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/thread_name.h"
 #include "rest/archive.h"
 
 namespace muster::controller {
@@ -20,6 +21,7 @@ struct Archiver::Impl {
     std::thread thread;
 
     void run() {
+        name_thread("archiver");
         for (;;) {
             decltype(waiting) taken;
             {

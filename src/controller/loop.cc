@@ -10,6 +10,7 @@
 
 #include "base/error_codes.h"
 #include "base/require.h"
+#include "base/thread_name.h"
 #include "core/records.h"
 
 namespace muster::controller {
@@ -109,6 +110,7 @@ struct Loop::Impl {
     // ---- the loop ------------------------------------------------------------------------------
 
     void run() {
+        name_thread("loop");
         std::deque<Posted> taken;
         for (;;) {
             busy_since = 0;
@@ -230,6 +232,7 @@ struct Loop::Impl {
     // ---- the committing thread -----------------------------------------------------------------
 
     void commit_all() {
+        name_thread("commit");
         for (;;) {
             std::unique_ptr<Batch> batch;
             {

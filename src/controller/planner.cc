@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error_codes.h"
+#include "base/thread_name.h"
 
 namespace muster::controller {
 
@@ -55,6 +56,7 @@ struct Planner::Impl {
     }
 
     void run() {
+        name_thread("planner");
         bool stale = true;  // The index changed since the last plan.
         Time wake = kNever;
         for (;;) {

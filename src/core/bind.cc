@@ -47,12 +47,14 @@ std::vector<std::size_t> pick(const std::vector<model::Device>& devices,
                               const std::vector<std::size_t>& free, std::size_t count,
                               const std::string& required) {
     if (free.size() < count) return {};
+    const bool inside = required == "link" || required == "numa";
+    if (free.size() == count && !inside) return free;  // There is no choice.
     std::vector<std::size_t> chosen;
     if (required != "numa")
         chosen = island(devices, free, count, [](const auto& d) { return d.link_group; });
     if (chosen.empty() && required != "link")
         chosen = island(devices, free, count, [](const auto& d) { return d.numa + 1; });
-    if (chosen.empty() && required != "link" && required != "numa") chosen = free;
+    if (chosen.empty() && !inside) chosen = free;
     if (chosen.size() > count) chosen.resize(count);
     return chosen;
 }
@@ -115,6 +117,7 @@ std::optional<std::vector<Placed>> Binder::bind(JobId id, const scheduler::Shape
         if (!bind_group(job, std::span(slots).subspan(at, end - at), group)) return refused();
         at = end;
     }
+    if (at == slots.size()) return std::move(job.placed);
     // Spares beside the gang: as the group's nodes, and on nodes of their own.
     std::size_t spares = slots.size() - at;
     if (static_cast<std::int64_t>(spares) > shape.topology.spares) return refused();

@@ -206,8 +206,8 @@ TEST(Gang, starts_when_all_stand_at_the_barrier_and_ends_when_all_ended) {
 TEST(Gang, every_rank_learns_where_all_stand) {
     World world;
     for (const char* name : {"n1", "n2"}) world.hello(name);
-    world.must(SetTopology{
-        world.root, {{"zone", "leaf"}, {{"n1", {"z1", "l1"}}, {"n2", {"z1", "l2"}}}}});
+    world.must(
+        SetTopology{world.root, {{"zone", "leaf"}, {{"n1", {"z1", "l1"}}, {"n2", {"z1", "l2"}}}}});
     world.submit(gang_job(2, 8));
     world.plan();
     const auto orders = world.sent<protocol::StartTask>();

@@ -152,7 +152,7 @@ void Stepper::reconcile_task(const Job& wanted, std::uint32_t rank,
         if (now->state > JobState::Running)
             send_stop(*now, rank);
         else if (now->state == JobState::Running && status->state == TaskState::Ready)
-            all_released(*now);
+            open_barrier(*now, rank, false);
         return;
     }
     if (known.state == TaskState::Ended) return;

@@ -95,7 +95,9 @@ void Stepper::task_status(NodeId node, const protocol::TaskStatus& status) {
     const bool was_inferred = inferred(known);
     if (known == put) return;
     record(TaskPut{id, put});
-    if (rank == 0 && put.port != 0 && tables_.live.at(id.value).master_port != put.port) {
+    const bool new_port =
+        rank == 0 && put.port != 0 && tables_.live.at(id.value).master_port != put.port;
+    if (new_port) {
         const model::NodeFacts& facts = *tables_.nodes.at(node.value).facts;
         edit_live(id, [&](JobLive& live) {
             live.master_port = put.port;
@@ -107,16 +109,20 @@ void Stepper::task_status(NodeId node, const protocol::TaskStatus& status) {
         if (tables_.live.at(id.value).stop_sent.ms != 0) send_stop(job(id), rank);
         return;
     }
-    if (put.state == TaskState::Ready || put.state == TaskState::Running) all_released(job(id));
+    if (put.state == TaskState::Ready || put.state == TaskState::Running)
+        open_barrier(job(id), rank, new_port);
 }
 
-/// Opens the barrier once every rank stands at it; a single node needs no Go.
-void Stepper::all_released(const Job& starting) {
+/// Opens the barrier once every rank stands at it; a single node needs no Go. Once it is open, a
+/// rank that comes to stand at it is let through alone: to repeat all others' Go at each word of
+/// each rank would be a square of them.
+void Stepper::open_barrier(const Job& starting, std::uint32_t heard, bool all_anew) {
     const JobId id = starting.id;
     const JobLive& live = tables_.live.at(id.value);
     const bool gang = is_gang(starting);
     if (gang && live.master_port == 0) return;  // Rank 0 has not told its port (again) yet.
-    if (starting.state == JobState::Starting) {
+    const bool opens = starting.state == JobState::Starting;
+    if (opens) {
         const TaskState least = gang ? TaskState::Ready : TaskState::Running;
         for (const protocol::TaskStatus& task : live.tasks)
             if (task.term == 0 || task.state < least || task.state > TaskState::Running) return;
@@ -146,7 +152,8 @@ void Stepper::all_released(const Job& starting) {
     }
     if (!gang || job(id).state != JobState::Running) return;
     const std::size_t ranks = tables_.live.at(id.value).tasks.size();
-    for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    const bool all = opens || all_anew;
+    for (std::uint32_t rank = all ? 0 : heard; rank < (all ? ranks : heard + 1); ++rank)
         if (tables_.live.at(id.value).tasks[rank].state == TaskState::Ready) send_go(job(id), rank);
 }
 

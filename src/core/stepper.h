@@ -152,7 +152,8 @@ private:
     /// The job that `key` names, if that task is of its present attempt and on `node`.
     const Job* present(NodeId node, const protocol::TaskKey& key) const;
     void stray(NodeId node, const protocol::TaskStatus& status);
-    void all_released(const Job& job);
+    /// `heard` was just heard of; `all_anew`: others wait for what it told.
+    void open_barrier(const Job& job, std::uint32_t heard, bool all_anew);
 
     // ladder.cc
     /// A task of an active job ended, or is taken to have ended.

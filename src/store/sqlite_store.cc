@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/require.h"
+#include "base/thread_name.h"
 #include "store/sqlite.h"
 
 namespace muster::store {
@@ -315,6 +316,7 @@ private:
         return Ok{};
     }
     void checkpoint_loop() {
+        name_thread("checkpoint");
         auto own = Database::open(options_.path, {options_.vfs});
         if (!own) return;
         if (!(*own)->run("PRAGMA synchronous=FULL")) return;
