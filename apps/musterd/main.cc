@@ -1,7 +1,11 @@
-// musterd: `musterd controller` is the brain, `musterd agent` the hands, `musterd up` both at once.
+// musterd: `musterd controller` is the brain, `musterd agent` the hands, `musterd up` both at once;
+// `musterd simulate` the same brain in virtual time.
 #include <cstdio>
 #include <cstring>
 
+#include <signal.h>
+
+#include "experiment/simulate.h"
 #include "verbs.h"
 
 namespace {
@@ -11,7 +15,16 @@ constexpr const char* kUsage =
     "  controller   the brain: takes jobs, decides, remembers\n"
     "  agent        the hands: runs tasks on this node\n"
     "  up           a controller and an agent on this machine, no configuration\n"
+    "  simulate     a trace of jobs on a cluster of paper; needs no controller\n"
     "  version      prints the version\n";
+
+int simulate_verb(int argc, char** argv) {
+    ::signal(SIGPIPE, SIG_IGN);
+    const muster::cli::World world = muster::cli::real_world(argv[0]);
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    muster::cli::Output out(1), err(2);
+    return muster::experiment::simulate_verb(world, words, out, err);
+}
 
 }  // namespace
 
@@ -26,6 +39,7 @@ int main(int argc, char** argv) {
         return muster::apps::controller_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "agent") == 0) return muster::apps::agent_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "up") == 0) return muster::apps::up_verb(argc - 1, argv + 1);
+    if (std::strcmp(verb, "simulate") == 0) return simulate_verb(argc - 1, argv + 1);
     std::fprintf(stderr, "error: musterd has no verb %s\n%s", verb, kUsage);
     return 2;
 }

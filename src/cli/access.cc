@@ -65,6 +65,22 @@ std::string sibling(const World& world, const std::string& name) {
     return name;
 }
 
+/// Becomes musterd, with the same verb.
+int hand_over(App& app, const Invocation& invocation, const std::vector<std::string>& arguments) {
+    const std::string program = sibling(app.world(), "musterd");
+    std::vector<std::string> words{program, invocation.command->name};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    app.out().flush();
+    ::execvp(program.c_str(), argv.data());
+    app.fail({Code::NotFound, "musterd cannot be started", std::strerror(errno),
+              "install the muster package whole: musterd belongs beside " + app.world().program +
+                  " or in PATH"});
+    return exit_codes::kMusterFailed;
+}
+
 }  // namespace
 
 int token_create(App& app, const Invocation& invocation) {
@@ -303,18 +319,16 @@ int explain(App& app, const Invocation& invocation) {
 }
 
 int up(App& app, const Invocation& invocation) {
-    const std::string program = sibling(app.world(), "musterd");
-    std::vector<std::string> words{program, invocation.command->name};
-    words.insert(words.end(), invocation.arguments.begin(), invocation.arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    app.out().flush();
-    ::execvp(program.c_str(), argv.data());
-    app.fail({Code::NotFound, "musterd cannot be started", std::strerror(errno),
-              "install the muster package whole: musterd belongs beside " + app.world().program +
-                  " or in PATH"});
-    return exit_codes::kMusterFailed;
+    return hand_over(app, invocation, invocation.arguments);
+}
+
+int simulate(App& app, const Invocation& invocation) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : invocation.flags) {
+        words.push_back("--" + name);
+        if (!value.empty()) words.back() += "=" + value;
+    }
+    return hand_over(app, invocation, words);
 }
 
 int manual(App& app, const Invocation& invocation) {

@@ -98,6 +98,61 @@ Command plan_command() {
             .run = verbs::plan};
 }
 
+Command simulate_command() {
+    return {
+        .name = "simulate",
+        .group = Group::Cluster,
+        .summary = "Play a trace of jobs on a cluster of paper, and report how it went",
+        .details =
+            "The production scheduler in virtual time: no controller is asked, nothing is changed. "
+            "FILE is what sacct -P printed, a workload in the Standard Workload Format, what "
+            "`muster ps --all -o ndjson` printed, a public trace or a table of your own; "
+            "docs/simulator.md has the formats and the cluster file, docs/metrics.md what each "
+            "number means. Several policies or seeds are compared. Ctrl-C prints what there is.",
+        .flags =
+            {{"--trace", "FILE", "the jobs", false, "@files"},
+             {"--format", "FORMAT", "of the trace; 'auto' tells it by its first line", false,
+              "auto|sacct|swf|history|philly|openb|muri|csv"},
+             {"--cluster", "SPEC",
+              "352x8:v100, 128x64c (CPUs only), several with commas, or a file", false, "@files"},
+             {"--queues", "FILE", "queues and rules, as of `muster queues apply`", false, "@files"},
+             {"--policy", "NAME",
+              "muster (the queues as they are), or one policy in all queues: priority, fifo, "
+              "fair, shortest, las; repeat it to compare",
+              true, "muster|priority|fifo|fair|shortest|las"},
+             {"--seed", "N", "of failures (1)"},
+             {"--seeds", "A..B", "one run with each, reported with their spread"},
+             {"--parallel", "N", "so many runs at once (1)"},
+             {"--compress", "F", "arrivals come F times as fast (1)"},
+             {"--jobs", "N", "only the first N jobs"},
+             {"--until", "DURATION", "stop so long after the first arrival"},
+             {"--know-durations", "", "the scheduler is told how long jobs take: an oracle"},
+             {"--processors", "WHAT", "what a processor of a workload is: cpus (default) or gpus",
+              false, "cpus|gpus"},
+             {"--failures", "RATE", "nodes fail so often in 1,000 node-days (3.8)"},
+             {"--failure-law", "LAW", "exponential (default) or weibull (shape 0.7)", false,
+              "exponential|weibull"},
+             {"--repair", "DURATION", "mean time to repair a node (1h)"},
+             {"--checkpoint", "INTERVAL", "jobs save so often, or 'auto'"},
+             {"--checkpoint-stall", "DURATION", "each save stops the job for so long"},
+             {"--restart-cost", "DURATION",
+              "a start after the first makes no progress for so long"},
+             {"--launch", "DURATION", "from the order to start to the first step"},
+             {"--strict", "", "refuse a trace with a bad row"},
+             {"--report", "FILE", "write a page with plots that needs nothing else", false,
+              "@files"},
+             {"--json", "FILE", "write everything as JSON; '-' prints it in place of the table",
+              false, "@files"}},
+        .examples =
+            {{"muster simulate --trace sacct.txt --cluster 64x8:h100 --report week.html", ""},
+             {"muster simulate --trace t.csv --cluster site.yaml --policy muster --policy fifo",
+              "compared"},
+             {"muster simulate --trace t.csv --cluster 64x8:h100 --failures 6.5 --seeds 1..10",
+              "ten seeds"}},
+        .tolerant = true,
+        .run = verbs::simulate};
+}
+
 std::vector<Command> looking() {
     const Argument jobs{"JOB", false, true, "@jobs"};
     return {
@@ -499,7 +554,7 @@ std::vector<Command> client() {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> kAll = [] {
-        std::vector<Command> all{run_command(), plan_command()};
+        std::vector<Command> all{run_command(), plan_command(), simulate_command()};
         for (std::vector<Command> part :
              {looking(), acting(), cluster(), queue_admin(), reserving(), admin(), client()})
             for (Command& command : part) all.push_back(std::move(command));

@@ -36,6 +36,7 @@ const std::map<std::string, Rooms> kMayInclude = {
      {"base", "model", "spec", "core", "scheduler", "protocol", "ports", "net", "rest", "store"}},
     {"agent", {"base", "model", "protocol", "node", "ports", "net", "os"}},
     {"cli", {"base", "model", "spec", "net"}},
+    {"experiment", {"base", "model", "spec", "scheduler", "core", "ports", "simulator", "cli"}},
     {"tidy", {"base"}},
 };
 const Rooms kPure = {"base", "model", "scheduler", "protocol", "core", "node"};

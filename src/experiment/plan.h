@@ -1,0 +1,41 @@
+// What was asked for on the command line, checked as a whole before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "simulator/report/report.h"
+#include "simulator/traces/cluster.h"
+#include "simulator/traces/trace.h"
+
+namespace muster::experiment {
+
+namespace sim = muster::simulator;
+
+/// The production scheduler with its queues as given, or with one policy in all of them.
+struct Policy {
+    std::string name;  // "muster", or a queue policy: "fifo".
+    std::optional<model::QueuePolicy> queues;
+};
+
+struct Plan {
+    sim::traces::Trace trace;
+    sim::traces::PaperCluster paper;  // With its queues.
+    sim::traces::Play play;
+    sim::study::Options options;  // Of every run; the seed is the run's.
+    std::vector<Policy> policies;
+    std::vector<std::uint64_t> seeds;
+    std::int64_t parallel = 1;
+    std::int64_t jobs = 0;                                      // To be played in each run.
+    std::string html, json;                                     // Where reports go; "": nowhere.
+    std::vector<std::pair<std::string, std::string>> settings;  // As given, for the report.
+
+    std::size_t runs() const { return policies.size() * seeds.size(); }
+};
+
+/// Errors are the user's: a flag's value, a file.
+Result<Plan> make_plan(const cli::Invocation& invocation);
+
+}  // namespace muster::experiment

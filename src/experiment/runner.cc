@@ -1,0 +1,131 @@
+#include "experiment/runner.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace muster::experiment {
+namespace {
+
+using sim::report::RunReport;
+
+class Runner {
+public:
+    Runner(const Plan& plan, Gauge& gauge)
+        : plan_(plan), gauge_(gauge), reports_(plan.runs()), live_(plan.runs()) {}
+
+    Result<std::vector<RunReport>> run(const std::function<void()>& watch) {
+        const std::size_t workers =
+            std::min(static_cast<std::size_t>(plan_.parallel), plan_.runs());
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
+        {
+            std::unique_lock lock(mutex_);
+            while (done_ < workers) {
+                changed_.wait_for(lock, std::chrono::milliseconds(100));
+                lock.unlock();
+                sum_up();
+                watch();
+                lock.lock();
+            }
+        }
+        for (std::thread& thread : threads) thread.join();
+        if (error_) return *error_;
+        std::vector<RunReport> out;
+        for (auto& report : reports_)
+            if (report) out.push_back(*std::move(report));
+        return out;
+    }
+
+private:
+    /// What one run has done; by its own thread alone.
+    struct Live {
+        std::atomic<std::int64_t> ended{0}, waiting{0};
+        std::atomic<std::uint64_t> events{0};
+    };
+
+    void work() {
+        for (;;) {
+            const std::size_t index = next_.fetch_add(1);
+            if (index >= plan_.runs() || gauge_.stop) break;
+            auto report = run_one(index);
+            const std::lock_guard lock(mutex_);
+            if (report)
+                reports_[index] = *std::move(report);
+            else if (!error_)
+                error_ = report.error(), gauge_.stop = true;
+            ++gauge_.runs;
+        }
+        const std::lock_guard lock(mutex_);
+        ++done_;
+        changed_.notify_all();
+    }
+
+    Result<RunReport> run_one(std::size_t index) {
+        const Policy& policy = plan_.policies[index / plan_.seeds.size()];
+        sim::study::Cluster cluster = plan_.paper.cluster;
+        if (policy.queues) {
+            if (cluster.queues.empty()) cluster.queues.emplace_back().name = "default";
+            for (model::Queue& queue : cluster.queues) queue.settings.policy = *policy.queues;
+        }
+        sim::study::Options options = plan_.options;
+        options.seed = plan_.seeds[index % plan_.seeds.size()];
+        Live& live = live_[index];
+        options.progress = [&](const sim::study::Progress& progress) {
+            live.ended = progress.ended;
+            live.waiting = progress.pending;
+            live.events = progress.events;
+            return !gauge_.stop;
+        };
+        sim::traces::TraceSource source(plan_.trace, plan_.play);
+        sim::report::Collector collector(plan_.paper.uniform ? plan_.paper.devices_per_node : 0);
+        MUSTER_LET(summary, sim::study::run(cluster, source, options, collector));
+        live.ended = plan_.jobs;
+        live.waiting = 0;
+        live.events = summary.events;
+        sim::report::RunFacts facts;
+        facts.policy = policy.name;
+        facts.seed = options.seed;
+        facts.trace = plan_.trace.file.substr(plan_.trace.file.rfind('/') + 1);
+        facts.format = plan_.trace.format;
+        facts.jobs = plan_.jobs;
+        facts.bad_rows = plan_.trace.bad.count;
+        facts.left_out = plan_.trace.left_out;
+        facts.cluster = plan_.paper.words;
+        facts.settings = plan_.settings;
+        return sim::report::make_report(std::move(facts), summary, collector);
+    }
+
+    void sum_up() {
+        std::int64_t ended = 0, waiting = 0;
+        std::uint64_t events = 0;
+        for (const Live& live : live_) {
+            ended += live.ended;
+            waiting += live.waiting;
+            events += live.events;
+        }
+        gauge_.ended = ended;
+        gauge_.waiting = waiting;
+        gauge_.events = events;
+    }
+
+    const Plan& plan_;
+    Gauge& gauge_;
+    std::vector<std::optional<RunReport>> reports_;
+    std::vector<Live> live_;
+    std::atomic<std::size_t> next_{0};
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t done_ = 0;
+    std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<std::vector<RunReport>> run_all(const Plan& plan, Gauge& gauge,
+                                       const std::function<void()>& watch) {
+    return Runner(plan, gauge).run(watch);
+}
+
+}  // namespace muster::experiment
