@@ -112,7 +112,7 @@ Command simulate_command() {
         .flags =
             {{"--trace", "FILE", "the jobs", false, "@files"},
              {"--format", "FORMAT", "of the trace; 'auto' tells it by its first line", false,
-              "auto|sacct|swf|history|philly|openb|muri|csv"},
+              "auto|sacct|swf|history|philly|openb|muri|pollux|gavel|csv"},
              {"--cluster", "SPEC",
               "352x8:v100, 128x64c (CPUs only), several with commas, or a file", false, "@files"},
              {"--queues", "FILE", "queues and rules, as of `muster queues apply`", false, "@files"},
@@ -129,6 +129,9 @@ Command simulate_command() {
              {"--know-durations", "", "the scheduler is told how long jobs take: an oracle"},
              {"--processors", "WHAT", "what a processor of a workload is: cpus (default) or gpus",
               false, "cpus|gpus"},
+             {"--profiles", "DIR", "measured applications, for a trace of Pollux", false, "@files"},
+             {"--throughputs", "FILE", "measured speeds by kind, for a trace of Gavel", false,
+              "@files"},
              {"--failures", "RATE", "nodes fail so often in 1,000 node-days (3.8)"},
              {"--failure-law", "LAW", "exponential (default) or weibull (shape 0.7)", false,
               "exponential|weibull"},

@@ -5,6 +5,8 @@
 #include "base/error_codes.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "simulator/traces/gavel.h"
+#include "simulator/traces/pollux.h"
 #include "spec/parse.h"
 #include "spec/queue_file.h"
 
@@ -14,7 +16,8 @@ namespace {
 constexpr std::size_t kRunsMax = 1000;
 constexpr std::int64_t kParallelMax = 1024;
 constexpr std::int64_t kCompressMax = 1'000'000;
-constexpr std::int64_t kSamples = 4000;  // Of the time in which jobs arrive, at least.
+const std::string kReferenceKind = "v100";  // Of tables of throughputs.
+constexpr std::int64_t kSamples = 4000;     // Of the time in which jobs arrive, at least.
 
 using model::QueuePolicy;
 constexpr std::pair<std::string_view, std::optional<QueuePolicy>> kPolicies[] = {
@@ -76,8 +79,34 @@ private:
         if (processors != "cpus" && processors != "gpus")
             return bad_flag("processors", processors + ": must be cpus or gpus");
         read.processors_are_devices = processors == "gpus";
+        if (const auto folder = given_.value("profiles")) {
+            MUSTER_LET(applications, sim::traces::read_applications(*folder));
+            plan_.applications = std::move(applications);
+            read.applications = &plan_.applications;
+        }
         MUSTER_LET(trace, sim::traces::read_trace(*path, read));
         plan_.trace = std::move(trace);
+        return throughputs();
+    }
+
+    /// A table that lacks a type of the trace would be a guess.
+    Status throughputs() {
+        const auto path = given_.value("throughputs");
+        if (!path) return Ok{};
+        MUSTER_LET(table, sim::traces::read_throughputs(*path));
+        for (const auto& row : plan_.trace.rows) {
+            const std::string& type = plan_.trace.texts[row.profile];
+            const int devices = row.nodes * row.devices;
+            if (table.steps_per_s(kReferenceKind, type, devices) <= 0)
+                return Error{.code = Code::Invalid,
+                             .message = *path + ": job " + row.name + " is a '" + type + "' on " +
+                                        std::to_string(devices) +
+                                        " devices, which was not "
+                                        "measured on a " +
+                                        kReferenceKind,
+                             .fix = "add it to the table, or take the job out of the trace"};
+        }
+        plan_.throughputs = std::move(table);
         return Ok{};
     }
 
@@ -226,6 +255,16 @@ private:
 };
 
 }  // namespace
+
+sim::models::MeasuredRules Plan::rates() const {
+    sim::models::MeasuredRules rules;
+    if (paper.cluster.rules) rules.speeds = paper.cluster.rules->kind_speeds;
+    if (throughputs) rules.throughputs = &*throughputs;
+    rules.reference = kReferenceKind;
+    if (!applications.empty()) rules.applications = &applications;
+    rules.devices_per_node = static_cast<int>(std::max<std::int64_t>(1, paper.devices_per_node));
+    return rules;
+}
 
 Result<Plan> make_plan(const cli::Invocation& invocation) {
     return Planner(invocation).make();

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/command.h"
+#include "simulator/models/profile_rates.h"
 #include "simulator/report/report.h"
 #include "simulator/traces/cluster.h"
 #include "simulator/traces/trace.h"
@@ -22,6 +24,8 @@ struct Policy {
 
 struct Plan {
     sim::traces::Trace trace;
+    sim::models::Applications applications;
+    std::optional<sim::models::Throughputs> throughputs;
     sim::traces::PaperCluster paper;  // With its queues.
     sim::traces::Play play;
     sim::study::Options options;  // Of every run; the seed is the run's.
@@ -32,6 +36,8 @@ struct Plan {
     std::string html, json;                                     // Where reports go; "": nowhere.
     std::vector<std::pair<std::string, std::string>> settings;  // As given, for the report.
 
+    /// How fast jobs run, for one run; it points into this plan.
+    sim::models::MeasuredRules rates() const;
     std::size_t runs() const { return policies.size() * seeds.size(); }
 };
 

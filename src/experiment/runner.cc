@@ -78,6 +78,8 @@ private:
             live.events = progress.events;
             return !gauge_.stop;
         };
+        sim::models::MeasuredRate rates(plan_.rates());
+        options.rates = &rates;
         sim::traces::TraceSource source(plan_.trace, plan_.play);
         sim::report::Collector collector(plan_.paper.uniform ? plan_.paper.devices_per_node : 0);
         MUSTER_LET(summary, sim::study::run(cluster, source, options, collector));

@@ -26,6 +26,8 @@ Status read_history(Reading& reading);
 Status read_philly(Reading& reading);
 Status read_openb(Reading& reading);
 Status read_muri(Reading& reading);
+Status read_gavel(Reading& reading);
+Status read_pollux(Reading& reading);
 
 /// "2026-12-01 08:00:00", with T or a zone too; without one it is UTC. Empty: not a time.
 std::optional<Time> parse_stamp(std::string_view text);

@@ -13,6 +13,7 @@
 #include "base/quantity.h"
 #include "base/result.h"
 #include "model/job.h"
+#include "simulator/models/profile_rates.h"
 #include "simulator/study/study.h"
 #include "simulator/traces/csv.h"
 
@@ -76,6 +77,7 @@ struct ReadOptions {
     std::int64_t devices_per_node = 8;
     std::int64_t cpus_per_node = 64;
     bool processors_are_devices = false;  // Of a workload in the Standard Workload Format.
+    const models::Applications* applications = nullptr;  // Not owned; Pollux needs them.
 };
 
 struct Format {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "simulator/traces/pollux.h"
 
 namespace muster::simulator::traces {
 namespace {
@@ -118,6 +119,15 @@ INSTANTIATE_TEST_SUITE_P(
             "job_id,num_gpu,submit_time,iterations,model_name,iteration_time\n"
             "0,4,0,1000,resnet18,886\n1,32,1500,10,bert,0.5\n",
             "muri\n0 @0s run 14m46s 1x4\n1 @1s500ms run 5ms 4x8\n"},
+        Row{"gavel",
+            "job_id,job_type,scale_factor,total_steps,v100_duration_s,unit_exp_interarrival\n"
+            "0,ResNet-18 (batch size 64),8,1.5,60.5,0.5\n1,LM,1,1,60,2\n2,LM,0,1,60,2\n",
+            "gavel\n0 @0s run 1m500ms 1x8\n1 @30m run 1m 1x1\n"
+            "t:4: scale_factor is '0': below 1\n"},
+        Row{"pollux without profiles",
+            "name,time,application,num_replicas,batch_size\ncifar10-0,107,cifar10,6,2048\n",
+            "error: t: a job's length follows from the profile of its application, and none were "
+            "given\n"},
         Row{"openb",
             "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
             "deletion_time,scheduled_time\n"
@@ -230,6 +240,8 @@ TEST(Trace, a_total_is_spread_over_the_fewest_equal_nodes) {
 TEST(Trace, public_files) {
     const char* folder = std::getenv("MUSTER_TRACES");
     if (folder == nullptr) GTEST_SKIP() << "MUSTER_TRACES names no folder";
+    const auto profiles = read_applications(std::string(folder) + "/pollux/profiles");
+    ASSERT_TRUE(profiles) << profiles.error().message;
     struct Want {
         const char* file;
         const char* format;
