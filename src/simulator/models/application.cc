@@ -91,6 +91,12 @@ Result<Application> Application::of(ApplicationTables tables) {
     return made;
 }
 
+std::vector<int> Application::batches() const {
+    std::vector<int> all;
+    for (const auto& [batch, epochs] : validation_) all.push_back(batch);
+    return all;
+}
+
 std::optional<double> Application::iterations(int batch) const {
     const auto found = validation_.find(batch);
     if (found == validation_.end()) return std::nullopt;

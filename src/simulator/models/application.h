@@ -70,6 +70,7 @@ public:
     /// Progress at which epoch `epoch` (from 0) ends.
     double progress_after(int epoch) const { return progress_[static_cast<std::size_t>(epoch)]; }
     double total_progress() const { return progress_.back(); }
+    std::vector<int> batches() const;  // That were measured, ascending.
     /// Iterations of a measured batch size until the end.
     std::optional<double> iterations(int batch) const;
 
