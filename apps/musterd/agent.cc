@@ -38,10 +38,11 @@ std::string program_folder() {
 int agent_verb(int argc, char** argv) {
     CLI::App app("musterd agent: runs tasks on this node");
     std::string file = kDefaultFile, token, state_dir, name;
-    bool check = false, local = false;
+    bool schema = false, check = false, local = false;
     auto* file_option =
         app.add_option("--config", file, "Configuration file")->capture_default_str();
     app.add_flag("--check", check, "Only check the configuration");
+    app.add_flag("--schema", schema, "Print the JSON schema of the file");
     app.add_option("--join", token,
                    "Join token, from muster token create --join on the controller");
     app.add_option("--state-dir", state_dir, "Where tasks, logs, images and the certificate live");
@@ -52,6 +53,11 @@ int agent_verb(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (schema) {
+        std::puts(spec::config_schema("agent.yaml", agent::config_fields(), agent::device_fields())
+                      .c_str());
+        return 0;
     }
     agent::Config config;
     if (!read_config(file, !file_option->empty(), agent::parse_config, config)) return 6;

@@ -33,10 +33,11 @@ controller::ControllerHooks controller_hooks() {
 int controller_verb(int argc, char** argv) {
     CLI::App app("musterd controller: the brain of the cluster");
     std::string file = kDefaultFile, state_dir, socket, listen, agents, advertise;
-    bool check = false;
+    bool schema = false, check = false;
     auto* file_option =
         app.add_option("--config", file, "Configuration file")->capture_default_str();
     app.add_flag("--check", check, "Only check the configuration");
+    app.add_flag("--schema", schema, "Print the JSON schema of the file");
     auto* state_option =
         app.add_option("--state-dir", state_dir, "Where state, history and CA live");
     auto* socket_option = app.add_option("--socket", socket, "Unix socket of the REST API");
@@ -49,6 +50,10 @@ int controller_verb(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
+    }
+    if (schema) {
+        std::puts(spec::config_schema("controller.yaml", controller::config_fields()).c_str());
+        return 0;
     }
     controller::Config config;
     if (!read_config(file, !file_option->empty(), controller::parse_config, config)) return 6;

@@ -1,16 +1,13 @@
 #include "agent/config.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
-#include <yaml-cpp/yaml.h>
-
-#include "base/json_writer.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "net/listener.h"
 #include "os/cpu_list.h"
+#include "spec/config_reader.h"
 
 namespace muster::agent {
 namespace {
@@ -18,98 +15,28 @@ namespace {
 constexpr std::size_t kDevicesMax = 1024;
 constexpr std::int64_t kPidsMax = 4'194'304;  // The kernel's own bound.
 
-std::vector<std::string> names_of(const std::vector<ConfigField>& fields) {
-    std::vector<std::string> names;
-    for (const ConfigField& field : fields) names.emplace_back(field.name);
-    return names;
+using spec::ConfigField;
+using spec::ConfigReader;
+using spec::names_of;
+
+std::string address_of(ConfigReader& in, const YAML::Node& node, const std::string& field) {
+    std::string value = in.text(node, field);
+    if (!value.empty() && !net::split_host_port(value))
+        in.complain(node, field + ": '" + value + "' is not HOST:PORT");
+    return value;
 }
-
-class Reading {
-public:
-    Reading(ConfigResult& out, std::string file) : out_(out), file_(std::move(file)) {}
-
-    void complain(const YAML::Mark& mark, const std::string& what) {
-        out_.problems.push_back(file_ + ":" + std::to_string(mark.line + 1) + ":" +
-                                std::to_string(mark.column + 1) + ": " + what);
-    }
-    void complain(const YAML::Node& node, const std::string& what) { complain(node.Mark(), what); }
-
-    std::string text(const YAML::Node& node, const std::string& field) {
-        if (node.IsScalar()) return node.Scalar();
-        if (!node.IsNull()) complain(node, field + ": must be text");
-        return {};
-    }
-    std::string address(const YAML::Node& node, const std::string& field) {
-        std::string value = text(node, field);
-        if (!value.empty() && !net::split_host_port(value))
-            complain(node, field + ": '" + value + "' is not HOST:PORT");
-        return value;
-    }
-    std::string path(const YAML::Node& node, const std::string& field) {
-        std::string value = text(node, field);
-        if (!value.empty() && value.front() != '/')
-            complain(node, field + ": '" + value + "' is not an absolute path");
-        return value;
-    }
-    /// Of parse_bytes, parse_duration, parse_cpus.
-    template <class T, class Parse>
-    void quantity(const YAML::Node& node, const std::string& field, T& out, Parse parse) {
-        const auto parsed = parse(text(node, field));
-        if (parsed)
-            out = *parsed;
-        else
-            complain(node, field + ": " + parsed.error().message);
-    }
-    void integer(const YAML::Node& node, const std::string& field, std::int64_t low,
-                 std::int64_t high, std::int64_t& out) {
-        quantity(node, field, out,
-                 [&](std::string_view value) { return parse_integer(value, low, high); });
-    }
-    bool flag(const YAML::Node& node, const std::string& field) {
-        const std::string word = text(node, field);
-        if (word != "true" && word != "false")
-            complain(node, field + ": '" + word + "' is not true or false");
-        return word == "true";
-    }
-    std::vector<std::string> texts(const YAML::Node& node, const std::string& field) {
-        std::vector<std::string> values;
-        if (!node.IsSequence()) {
-            complain(node, field + ": must be a list");
-            return values;
-        }
-        for (const auto& each : node) values.push_back(text(each, field));
-        return values;
-    }
-    void entries(const YAML::Node& map, const std::vector<std::string>& known,
-                 const std::string& prefix,
-                 const std::function<void(const std::string&, const YAML::Node&)>& take) {
-        if (!map.IsMap())
-            return complain(map, (prefix.empty() ? "the file" : prefix) + ": must be a map");
-        std::set<std::string> seen;
-        for (const auto& entry : map) {
-            const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-            if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end()) {
-                const std::string near = nearest(key, known);
-                complain(entry.first, prefix + key + ": unknown key" +
-                                          (near.empty() ? "" : "; did you mean " + near + "?"));
-            } else if (!seen.insert(key).second) {
-                complain(entry.first, prefix + key + ": given twice");
-            } else {
-                take(key, entry.second);
-            }
-        }
-    }
-
-private:
-    ConfigResult& out_;
-    std::string file_;
-};
+std::string path_of(ConfigReader& in, const YAML::Node& node, const std::string& field) {
+    std::string value = in.text(node, field);
+    if (!value.empty() && value.front() != '/')
+        in.complain(node, field + ": '" + value + "' is not an absolute path");
+    return value;
+}
 
 auto bytes_up_to(std::int64_t max) {
     return [max](std::string_view value) { return parse_bytes(value, max); };
 }
 
-void read_device(Reading& in, const YAML::Node& map, std::size_t number, Config& config) {
+void read_device(ConfigReader& in, const YAML::Node& map, std::size_t number, Config& config) {
     const std::string prefix = "devices[" + std::to_string(number) + "].";
     model::Device device;
     in.entries(map, names_of(device_fields()), prefix,
@@ -156,7 +83,7 @@ void read_device(Reading& in, const YAML::Node& map, std::size_t number, Config&
 }
 
 /// A device that is given whole cannot be given in parts, too (F28).
-void check_partitions(Reading& in, const YAML::Node& list, const Config& config) {
+void check_partitions(ConfigReader& in, const YAML::Node& list, const Config& config) {
     for (const model::Device& each : config.devices)
         for (const model::Device& other : config.devices)
             if (!each.parent.empty() && each.parent == other.id)
@@ -166,7 +93,7 @@ void check_partitions(Reading& in, const YAML::Node& list, const Config& config)
 }
 
 /// {0: "0-15", 1: "16-31"}.
-void read_numa(Reading& in, const YAML::Node& map, Config& config) {
+void read_numa(ConfigReader& in, const YAML::Node& map, Config& config) {
     std::set<int> taken;
     in.entries(map, {}, "numa.", [&](const std::string& key, const YAML::Node& node) {
         const std::string field = "numa." + key;
@@ -185,7 +112,7 @@ void read_numa(Reading& in, const YAML::Node& map, Config& config) {
               [](const auto& a, const auto& b) { return a.id < b.id; });
 }
 
-void read_lists(Reading& in, Config& config, const std::string& key, const YAML::Node& node) {
+void read_lists(ConfigReader& in, Config& config, const std::string& key, const YAML::Node& node) {
     if (key == "labels") {
         in.entries(node, {}, "labels.", [&](const std::string& name, const YAML::Node& value) {
             config.labels.emplace_back(name, in.text(value, "labels." + name));
@@ -209,7 +136,7 @@ void read_lists(Reading& in, Config& config, const std::string& key, const YAML:
     }
 }
 
-void read_field(Reading& in, Config& config, const std::string& key, const YAML::Node& node) {
+void read_field(ConfigReader& in, Config& config, const std::string& key, const YAML::Node& node) {
     if (key == "name") {
         config.name = in.text(node, key);
         if (config.name.size() > 60) in.complain(node, "name: longer than 60 characters");
@@ -220,11 +147,11 @@ void read_field(Reading& in, Config& config, const std::string& key, const YAML:
                 break;
             }
     }
-    if (key == "state_dir") config.state_dir = in.path(node, key);
-    if (key == "controller") config.controller = in.address(node, key);
+    if (key == "state_dir") config.state_dir = path_of(in, node, key);
+    if (key == "controller") config.controller = address_of(in, node, key);
     if (key == "address") config.address = in.text(node, key);
-    if (key == "peers") config.peers = in.address(node, key);
-    if (key == "supervisor") config.supervisor = in.path(node, key);
+    if (key == "peers") config.peers = address_of(in, node, key);
+    if (key == "supervisor") config.supervisor = path_of(in, node, key);
     if (key == "cpus") in.quantity(node, key, config.cpus, parse_cpus);
     if (key == "memory") in.quantity(node, key, config.memory, bytes_up_to(kBytesMax));
     if (key == "log_max") in.quantity(node, key, config.log_max, bytes_up_to(kDiskBytesMax));
@@ -236,42 +163,10 @@ void read_field(Reading& in, Config& config, const std::string& key, const YAML:
     read_lists(in, config, key, node);
 }
 
-void write_schema(JsonWriter& json, const std::vector<ConfigField>& fields) {
-    json.field("type", "object")
-        .field("additionalProperties", false)
-        .key("properties")
-        .begin_object();
-    for (const ConfigField& field : fields) {
-        const std::string_view type = field.type;
-        json.key(field.name).begin_object().field("description", field.help);
-        if (type == "list") {
-            json.field("type", "array")
-                .key("items")
-                .begin_object()
-                .field("type", "string")
-                .end_object();
-        } else if (type == "devices") {
-            json.field("type", "array").key("items").begin_object();
-            write_schema(json, device_fields());
-            json.end_object();
-        } else if (type == "map") {
-            json.field("type", "object");
-        } else if (type == "number") {
-            json.field("type", "integer");
-        } else if (type == "true or false") {
-            json.field("type", "boolean");
-        } else {
-            json.key("type").begin_array().value("string").value("number").end_array();
-        }
-        json.end_object();
-    }
-    json.end_object();
-}
-
 }  // namespace
 
-const std::vector<ConfigField>& config_fields() {
-    static const std::vector<ConfigField> kFields = {
+const spec::ConfigFields& config_fields() {
+    static const spec::ConfigFields kFields = {
         {"name", "text",
          "The node's name. Default: this host's name. Bound to the certificate at the first join.",
          false},
@@ -312,8 +207,8 @@ const std::vector<ConfigField>& config_fields() {
     return kFields;
 }
 
-const std::vector<ConfigField>& device_fields() {
-    static const std::vector<ConfigField> kFields = {
+const spec::ConfigFields& device_fields() {
+    static const spec::ConfigFields kFields = {
         {"id", "text", "Stable: a UUID or a serial, never an index. Required.", true},
         {"kind", "text", "The model, as jobs ask for it: h100. Default: the class.", true},
         {"class", "text", "gpu, npu, fpga or a site's own. Default gpu.", true},
@@ -337,27 +232,11 @@ const std::vector<ConfigField>& device_fields() {
 
 ConfigResult parse_config(std::string_view yaml, const std::string& file) {
     ConfigResult out;
-    Reading in(out, file);
-    try {
-        const YAML::Node root = YAML::Load(std::string(yaml));
-        if (root.IsNull()) return out;
-        in.entries(root, names_of(config_fields()), "",
-                   [&](const std::string& key, const YAML::Node& node) {
-                       read_field(in, out.config, key, node);
-                   });
-    } catch (const YAML::Exception& error) {
-        in.complain(error.mark, error.msg);
-    }
+    ConfigReader in(out.problems, file);
+    in.document(yaml, config_fields(), [&](const std::string& key, const YAML::Node& node) {
+        read_field(in, out.config, key, node);
+    });
     return out;
-}
-
-std::string config_schema() {
-    JsonWriter json;
-    json.begin_object().field("$schema", "https://json-schema.org/draft/2020-12/schema");
-    json.field("title", "agent.yaml");
-    write_schema(json, config_fields());
-    json.end_object();
-    return std::move(json).text();
 }
 
 }  // namespace muster::agent

@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "model/device.h"
 #include "model/node.h"
+#include "spec/config_field.h"
 
 namespace muster::agent {
 
@@ -36,15 +37,10 @@ struct Config {
     friend bool operator==(const Config&, const Config&) = default;
 };
 
-/// One field of the file, for docs and the schema.
-struct ConfigField {
-    const char* name;
-    const char* type;
-    const char* help;
-    bool live;  // A reload (SIGHUP) takes it over.
-};
-const std::vector<ConfigField>& config_fields();
-const std::vector<ConfigField>& device_fields();
+/// For --check, --schema and the docs.
+const spec::ConfigFields& config_fields();
+/// Of one entry of `devices`.
+const spec::ConfigFields& device_fields();
 
 /// All problems at once, each "file:line:col: field: what is wrong".
 struct ConfigResult {
@@ -52,7 +48,5 @@ struct ConfigResult {
     std::vector<std::string> problems;
 };
 ConfigResult parse_config(std::string_view yaml, const std::string& file);
-/// JSON Schema (2020-12) of the file.
-std::string config_schema();
 
 }  // namespace muster::agent

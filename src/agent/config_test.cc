@@ -99,7 +99,9 @@ TEST(AgentConfig, survives_what_is_no_configuration) {
     for (const char* text :
          {"", "[1, 2]", "a: [", "\x01\x02", "devices: 3", "labels: [a]", "devices: [1]"})
         (void)parse_config(text, "a.yaml");
-    EXPECT_NE(config_schema().find("\"devices\""), std::string::npos);
+    const std::string schema = spec::config_schema("agent.yaml", config_fields(), device_fields());
+    for (const char* field : {"\"devices\"", "\"link_group\"", "\"pull_timeout\""})
+        EXPECT_NE(schema.find(field), std::string::npos) << field;
 }
 
 TEST(KeptLease, comes_back_whole_in_the_same_boot_only) {

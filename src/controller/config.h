@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "core/state.h"
 #include "spec/cluster_file.h"
+#include "spec/config_field.h"
 
 namespace muster::controller {
 
@@ -24,16 +25,11 @@ struct Config {
     spec::ClusterParts cluster;  // Queues, scheduling rules and topology, as far as it has them.
 };
 
-/// One field of the file, for docs and the schema.
-struct ConfigField {
-    const char* name;
-    const char* type;
-    const char* help;
-    bool live;  // A reload (SIGHUP) takes it over.
-};
-const std::vector<ConfigField>& config_fields();
+/// For --check, --schema and the docs.
+const spec::ConfigFields& config_fields();
 
-/// Reads the topology file that it names, too. All problems at once, each "file:line:col: field: what is wrong". Missing file: NotFound.
+/// Reads the topology file that it names, too. All problems at once, each "file:line:col: field:
+/// what is wrong".
 struct ConfigResult {
     Config config;
     std::vector<std::string> problems;

@@ -29,7 +29,7 @@ TEST(Config, problems_are_told_all_at_once_with_their_place) {
          "f:1:8: lease: heartbeat < suspect < lost < fence must hold; they are 1s, 5s, 1s, 30s"},
         {"not_a_map", "- a\n", "f:1:1: the file: must be a map"},
         {"twice", "socket: a\nsocket: b\n", "f:2:1: socket: given twice"},
-        {"hosts", "hosts: a\n", "f:1:8: hosts: must be a list of names and addresses"},
+        {"hosts", "hosts: a\n", "f:1:8: hosts: must be a list"},
         {"queues", "queues: {a: {wieght: 2}}\nschedulng: {}\nsocket: [\"x\"]\n",
          "f:2:1: schedulng: unknown key; did you mean scheduling? | f:3:9: socket: must be text | "
          "f:1:14: queues.a.wieght: unknown key; did you mean weight?"},

@@ -34,7 +34,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"rest", {"base", "model", "spec", "core", "scheduler", "protocol", "ports", "net"}},
     {"controller",
      {"base", "model", "spec", "core", "scheduler", "protocol", "ports", "net", "rest", "store"}},
-    {"agent", {"base", "model", "protocol", "node", "ports", "net", "os"}},
+    {"agent", {"base", "model", "spec", "protocol", "node", "ports", "net", "os"}},
     {"cli", {"base", "model", "spec", "net"}},
     {"experiment", {"base", "model", "spec", "scheduler", "core", "ports", "simulator", "cli"}},
     {"tidy", {"base"}},
