@@ -23,7 +23,8 @@ TEST(Config, problems_are_told_all_at_once_with_their_place) {
          ""},
         {"unknown", "state_dri: /x\n", "f:1:1: state_dri: unknown key; did you mean state_dir?"},
         {"two", "agants: a\nbootstrap: maybe\n",
-         "f:1:1: agants: unknown key; did you mean agents? | f:2:12: bootstrap: maybe is not true "
+         "f:1:1: agants: unknown key; did you mean agents? | f:2:12: bootstrap: 'maybe' is not "
+         "true "
          "or false"},
         {"order", "lease: {lost: 1s}\n",
          "f:1:8: lease: heartbeat < suspect < lost < fence must hold; they are 1s, 5s, 1s, 30s"},
