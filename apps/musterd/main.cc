@@ -16,14 +16,16 @@ constexpr const char* kUsage =
     "  agent        the hands: runs tasks on this node\n"
     "  up           a controller and an agent on this machine, no configuration\n"
     "  simulate     a trace of jobs on a cluster of paper; needs no controller\n"
+    "  tune         searches settings by simulation on the site's own history\n"
     "  version      prints the version\n";
 
-int simulate_verb(int argc, char** argv) {
+/// `muster` hands these over, so that it need not know the scheduler itself.
+int experiment_verb(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
     const muster::cli::World world = muster::cli::real_world(argv[0]);
     const std::vector<std::string> words(argv + 1, argv + argc);
     muster::cli::Output out(1), err(2);
-    return muster::experiment::simulate_verb(world, words, out, err);
+    return muster::experiment::run_verb(world, words, out, err);
 }
 
 }  // namespace
@@ -39,7 +41,8 @@ int main(int argc, char** argv) {
         return muster::apps::controller_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "agent") == 0) return muster::apps::agent_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "up") == 0) return muster::apps::up_verb(argc - 1, argv + 1);
-    if (std::strcmp(verb, "simulate") == 0) return simulate_verb(argc - 1, argv + 1);
+    if (std::strcmp(verb, "simulate") == 0 || std::strcmp(verb, "tune") == 0)
+        return experiment_verb(argc, argv);
     std::fprintf(stderr, "error: musterd has no verb %s\n%s", verb, kUsage);
     return 2;
 }

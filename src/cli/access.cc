@@ -331,6 +331,10 @@ int simulate(App& app, const Invocation& invocation) {
     return hand_over(app, invocation, words);
 }
 
+int tune(App& app, const Invocation& invocation) {
+    return simulate(app, invocation);
+}
+
 int manual(App& app, const Invocation& invocation) {
     const std::string what = invocation.argument(0);
     app.out().write(what == "man" ? man_page() : reference_markdown());

@@ -156,6 +156,40 @@ Command simulate_command() {
         .run = verbs::simulate};
 }
 
+Command tune_command() {
+    return {
+        .name = "tune",
+        .group = Group::Cluster,
+        .summary = "Search settings by simulation on your own history; changes nothing",
+        .details =
+            "Takes the running cluster's nodes, queues and rules and the jobs that ended, or a "
+            "trace and a cluster of paper as `muster simulate` does. Candidates are compared on "
+            "the earlier jobs by successive halving; the best is judged on the later ones, which "
+            "the search never saw, and told as a diff with its expected gain and the spread of "
+            "that.",
+        .flags = {{"--history", "DURATION", "jobs that ended within it (14d)"},
+                  {"--goal", "GOAL",
+                   "jct (mean job completion time, the default), utilisation or fairness", false,
+                   "jct|utilisation|fairness"},
+                  {"--budget", "DURATION", "at most so long (5m)"},
+                  {"--parallel", "N", "so many runs at once (1)"},
+                  {"--seed", "N", "of the candidates (1)"},
+                  {"--write", "FILE", "the queues and rules found, for `muster queues apply`",
+                   false, "@files"},
+                  {"--trace", "FILE", "jobs in place of the history; needs --cluster", false,
+                   "@files"},
+                  {"--format", "FORMAT", "of the trace", false,
+                   "auto|sacct|swf|history|philly|openb|muri|gavel|csv"},
+                  {"--cluster", "SPEC", "as of `muster simulate`", false, "@files"},
+                  {"--queues", "FILE", "queues and rules that stand now", false, "@files"},
+                  {"--compress", "F", "arrivals come F times as fast (1)"},
+                  {"--strict", "", "refuse a trace with a bad row"}},
+        .examples = {{"muster tune --history 14d --goal jct", ""},
+                     {"muster tune --trace sacct.txt --cluster 64x8:h100 --goal fairness", ""}},
+        .tolerant = true,
+        .run = verbs::tune};
+}
+
 std::vector<Command> looking() {
     const Argument jobs{"JOB", false, true, "@jobs"};
     return {
@@ -557,7 +591,7 @@ std::vector<Command> client() {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> kAll = [] {
-        std::vector<Command> all{run_command(), plan_command(), simulate_command()};
+        std::vector<Command> all{run_command(), plan_command(), simulate_command(), tune_command()};
         for (std::vector<Command> part :
              {looking(), acting(), cluster(), queue_admin(), reserving(), admin(), client()})
             for (Command& command : part) all.push_back(std::move(command));

@@ -27,6 +27,7 @@ int queues_apply(App& app, const Invocation& invocation);
 int queues_set(App& app, const Invocation& invocation);
 int plan(App& app, const Invocation& invocation);
 int simulate(App& app, const Invocation& invocation);
+int tune(App& app, const Invocation& invocation);
 int reserve(App& app, const Invocation& invocation);
 int reserve_list(App& app, const Invocation& invocation);
 int reserve_delete(App& app, const Invocation& invocation);

@@ -34,11 +34,12 @@ protected:
         text << std::ifstream(path).rdbuf();
         return text.str();
     }
-    static Ran run(const std::vector<std::string>& words) {
+    static Ran run(std::vector<std::string> words, const char* verb = "simulate") {
+        words.insert(words.begin(), verb);
         cli::World world;
         world.now = [] { return Time{1'796'112'000'000}; };
         cli::Output out(-1), err(-1);
-        const int code = simulate_verb(world, words, out, err);
+        const int code = run_verb(world, words, out, err);
         return {code, out.kept(), err.kept()};
     }
 
@@ -127,6 +128,48 @@ TEST_F(Simulate, a_million_zero_length_jobs) {
     const Ran ran = run({"--trace", trace, "--cluster", "4x8:v100", "--jobs", "2000"});
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_NE(ran.err.find("2,000 succeeded, 0 failed"), std::string::npos) << ran.err;
+}
+
+/// Short jobs behind long ones of one queue on one node: what orders them matters.
+TEST_F(Simulate, tune_finds_what_helps_and_judges_it_on_later_jobs) {
+    std::string text = "submit,duration,gpus,queue,expected_time,time_limit\n";
+    for (int i = 0; i < 100; ++i) {
+        const int length = i % 4 == 0 ? 4000 : 100;
+        text += std::to_string(i * 500) + "," + std::to_string(length) + ",8,q," +
+                std::to_string(length) + ",5000\n";
+    }
+    const std::string trace = file("jobs.csv", text);
+    const std::string queues = file("queues.yaml", "queues: {q: {policy: fifo}}\n");
+    const std::string tuned = folder_ + "/tuned.yaml";
+    const std::vector<std::string> words = {"--trace",  trace,  "--cluster", "1x8:v100",
+                                            "--queues", queues, "--write",   tuned};
+    const Ran ran = run(words, "tune");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(std::regex_search(ran.out, std::regex("policy of all queues +fifo +shortest\n")))
+        << ran.out;
+    EXPECT_TRUE(std::regex_search(
+        ran.out, std::regex("expected gain in mean job completion time: \\+[0-9.]+ % \\(\\+")))
+        << ran.out;
+    EXPECT_NE(read(tuned).find("policy: shortest"), std::string::npos) << read(tuned);
+    EXPECT_EQ(run(words, "tune").out, ran.out);
+}
+
+TEST_F(Simulate, tune_says_so_when_nothing_is_better) {
+    std::string text = "submit,duration,gpus\n";
+    for (int i = 0; i < 100; ++i) text += std::to_string(i * 1000) + ",100,8\n";
+    const std::string trace = file("jobs.csv", text);
+    const Ran ran = run({"--trace", trace, "--cluster", "1x8:v100"}, "tune");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(ran.out, "nothing that was tried is better than the present settings\n");
+}
+
+TEST_F(Simulate, tune_needs_enough_jobs_and_a_known_goal) {
+    const std::string trace = file("jobs.csv", "submit,duration,gpus\n0,1,1\n");
+    const Ran few = run({"--trace", trace, "--cluster", "1x8:v100"}, "tune");
+    EXPECT_EQ(few.code, 6);
+    EXPECT_NE(few.err.find("1 jobs are too few"), std::string::npos) << few.err;
+    EXPECT_EQ(run({"--trace", trace, "--cluster", "1x8:v100", "--goal", "joy"}, "tune").code, 2);
+    EXPECT_EQ(run({"--cluster", "1x8:v100"}, "tune").code, 6);
 }
 
 struct Wrong {

@@ -32,9 +32,15 @@ class Planner {
 public:
     explicit Planner(const cli::Invocation& invocation) : given_(invocation) {}
 
-    Result<Plan> make() && {
-        MUSTER_TRY(cluster());
-        MUSTER_TRY(trace());
+    Result<Plan> make(std::optional<Live> live) && {
+        if (live) {
+            plan_.paper = std::move(live->paper);
+            plan_.trace = std::move(live->history);
+            plan_.options.power = plan_.paper.power;
+        } else {
+            MUSTER_TRY(cluster());
+            MUSTER_TRY(trace());
+        }
         MUSTER_TRY(queues());
         MUSTER_TRY(policies());
         MUSTER_TRY(seeds());
@@ -266,8 +272,8 @@ sim::models::MeasuredRules Plan::rates() const {
     return rules;
 }
 
-Result<Plan> make_plan(const cli::Invocation& invocation) {
-    return Planner(invocation).make();
+Result<Plan> make_plan(const cli::Invocation& invocation, std::optional<Live> live) {
+    return Planner(invocation).make(std::move(live));
 }
 
 }  // namespace muster::experiment

@@ -41,7 +41,12 @@ struct Plan {
     std::size_t runs() const { return policies.size() * seeds.size(); }
 };
 
+/// What was taken from a running cluster, in place of --cluster and --trace.
+struct Live {
+    sim::traces::PaperCluster paper;
+    sim::traces::Trace history;
+};
 /// Errors are the user's: a flag's value, a file.
-Result<Plan> make_plan(const cli::Invocation& invocation);
+Result<Plan> make_plan(const cli::Invocation& invocation, std::optional<Live> live = {});
 
 }  // namespace muster::experiment

@@ -78,25 +78,12 @@ private:
             live.events = progress.events;
             return !gauge_.stop;
         };
-        sim::models::MeasuredRate rates(plan_.rates());
-        options.rates = &rates;
-        sim::traces::TraceSource source(plan_.trace, plan_.play);
-        sim::report::Collector collector(plan_.paper.uniform ? plan_.paper.devices_per_node : 0);
-        MUSTER_LET(summary, sim::study::run(cluster, source, options, collector));
+        MUSTER_LET(report, run_study(plan_, cluster, plan_.play, options));
         live.ended = plan_.jobs;
         live.waiting = 0;
-        live.events = summary.events;
-        sim::report::RunFacts facts;
-        facts.policy = policy.name;
-        facts.seed = options.seed;
-        facts.trace = plan_.trace.file.substr(plan_.trace.file.rfind('/') + 1);
-        facts.format = plan_.trace.format;
-        facts.jobs = plan_.jobs;
-        facts.bad_rows = plan_.trace.bad.count;
-        facts.left_out = plan_.trace.left_out;
-        facts.cluster = plan_.paper.words;
-        facts.settings = plan_.settings;
-        return sim::report::make_report(std::move(facts), summary, collector);
+        live.events = report.summary.events;
+        report.facts.policy = policy.name;
+        return report;
     }
 
     void sum_up() {
@@ -124,6 +111,26 @@ private:
 };
 
 }  // namespace
+
+Result<RunReport> run_study(const Plan& plan, const sim::study::Cluster& cluster,
+                            const sim::traces::Play& play, const sim::study::Options& given) {
+    sim::study::Options options = given;
+    sim::models::MeasuredRate rates(plan.rates());
+    options.rates = &rates;
+    sim::traces::TraceSource source(plan.trace, play);
+    sim::report::Collector collector(plan.paper.uniform ? plan.paper.devices_per_node : 0);
+    MUSTER_LET(summary, sim::study::run(cluster, source, options, collector));
+    sim::report::RunFacts facts;
+    facts.seed = options.seed;
+    facts.trace = plan.trace.file.substr(plan.trace.file.rfind('/') + 1);
+    facts.format = plan.trace.format;
+    facts.jobs = plan.jobs;
+    facts.bad_rows = plan.trace.bad.count;
+    facts.left_out = plan.trace.left_out;
+    facts.cluster = plan.paper.words;
+    facts.settings = plan.settings;
+    return sim::report::make_report(std::move(facts), summary, collector);
+}
 
 Result<std::vector<RunReport>> run_all(const Plan& plan, Gauge& gauge,
                                        const std::function<void()>& watch) {

@@ -23,4 +23,9 @@ struct Gauge {
 Result<std::vector<sim::report::RunReport>> run_all(const Plan& plan, Gauge& gauge,
                                                     const std::function<void()>& watch);
 
+/// One study: this cluster, these jobs of the plan's trace.
+Result<sim::report::RunReport> run_study(const Plan& plan, const sim::study::Cluster& cluster,
+                                         const sim::traces::Play& play,
+                                         const sim::study::Options& options);
+
 }  // namespace muster::experiment

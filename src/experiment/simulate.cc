@@ -10,6 +10,7 @@
 #include "cli/panel.h"
 #include "cli/table.h"
 #include "experiment/runner.h"
+#include "experiment/tune.h"
 
 namespace muster::experiment {
 namespace {
@@ -164,23 +165,24 @@ int simulate(cli::App& app, const cli::Invocation& invocation) {
     return stopped ? kInterrupted : cli::exit_codes::kOk;
 }
 
-int simulate_verb(const cli::World& world, std::span<const std::string> words, cli::Output& out,
-                  cli::Output& err) {
-    std::vector<std::string> all{"simulate"};
-    all.insert(all.end(), words.begin(), words.end());
+int run_verb(const cli::World& world, std::span<const std::string> words, cli::Output& out,
+             cli::Output& err) {
     cli::App app(world, out, err);
-    const auto parsed = cli::parse_command_line(all);
+    const auto parsed = cli::parse_command_line(words);
     if (!parsed) {
         app.fail(parsed.error());
         return cli::exit_codes::kUsage;
     }
+    const cli::Invocation& given = parsed->invocation;
     if (parsed->help) {
-        out.write(cli::help_text(*parsed->invocation.command, 80));
+        out.write(cli::help_text(*given.command, 80));
         return cli::exit_codes::kOk;
     }
-    // Settings of the client are for a controller; a simulation needs none.
-    (void)app.prepare(parsed->invocation);
-    const int code = simulate(app, parsed->invocation);
+    const bool tunes = given.command->name == "tune";
+    // Settings of the client are for a controller; a trace needs none.
+    const Status ready = app.prepare(given);
+    if (!ready && tunes && !given.has("trace")) return app.fail(ready.error());
+    const int code = tunes ? tune(app, given) : simulate(app, given);
     out.flush();
     if (!out.good() && code == 0) return cli::exit_codes::kError;
     return code;

@@ -225,6 +225,9 @@ void answer_cluster(const CallPtr& call, const core::View& view) {
     json.key("memory_bytes").begin_object().field("total", sums.memory);
     json.field("used", sums.memory_used).end_object();
     json.field("frozen", view.frozen).field("disk_full", health.disk_full);
+    json.key("levels").begin_array();
+    for (const std::string& level : view.topology->levels) json.value(level);
+    json.end_array();
     json.field("term", view.meta.term);
     write_time(json, "at", call->now);
     json.field("revision", revision_text(view)).end_object();

@@ -113,6 +113,8 @@ Status read_openb_list(PaperCluster& out, const std::string& path) {
     return Ok{};
 }
 
+}  // namespace
+
 void describe(PaperCluster& out) {
     std::map<std::string, std::int64_t> kinds;
     std::set<std::size_t> sizes;
@@ -133,8 +135,6 @@ void describe(PaperCluster& out) {
                  (kinds.size() > 1 ? std::to_string(count) + " " : std::string()) + kind;
     out.words += names;
 }
-
-}  // namespace
 
 Result<PaperCluster> read_cluster(const std::string& text) {
     PaperCluster out;

@@ -23,6 +23,8 @@ struct PaperCluster {
 
 /// A name with a dot in its last part, or a slash, is a file's: .csv is openb's, all else YAML.
 Result<PaperCluster> read_cluster(const std::string& text);
+/// Fills in what follows from the nodes: counts, sizes, words.
+void describe(PaperCluster& paper);
 /// Adds flat queues of these names where the cluster has none at all; "" needs none.
 void add_queues(study::Cluster& cluster, const std::vector<std::string>& names);
 

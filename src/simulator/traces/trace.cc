@@ -201,15 +201,17 @@ Result<Trace> read_trace_text(std::string name, std::string text, const ReadOpti
 }
 
 std::optional<study::TraceJob> TraceSource::next() {
-    const auto most = play_.jobs_max > 0
-                          ? std::min(static_cast<std::size_t>(play_.jobs_max), trace_.rows.size())
-                          : trace_.rows.size();
+    const auto from = static_cast<std::size_t>(play_.jobs_from);
+    const std::size_t all = trace_.rows.size();
+    const auto most =
+        play_.jobs_max > 0 ? std::min(from + static_cast<std::size_t>(play_.jobs_max), all) : all;
     if (at_ >= most) return std::nullopt;
+    const Time first = trace_.rows[from].submit;
     const TraceRow& row = trace_.rows[at_++];
     study::TraceJob job;
     job.name = row.name.empty() ? "job-" + std::to_string(at_) : row.name;
-    const std::int64_t since = (row.submit - trace_.first()).ms;
-    job.submit.ms = trace_.first().ms +
+    const std::int64_t since = (row.submit - first).ms;
+    job.submit.ms = first.ms +
                     static_cast<std::int64_t>(static_cast<__int128>(since) * 1000 / play_.compress);
     job.user = trace_.texts[row.user];
     model::JobSpec& spec = job.spec;

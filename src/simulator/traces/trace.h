@@ -97,7 +97,8 @@ Result<Trace> read_trace_text(std::string name, std::string text, const ReadOpti
 struct Play {
     std::int64_t compress = 1000;  // Thousandths: arrivals come so much faster.
     bool know_durations = false;   // expected_time is the true length: an oracle.
-    std::int64_t jobs_max = 0;     // Only the first so many; 0: all.
+    std::int64_t jobs_from = 0;    // Without the first so many…
+    std::int64_t jobs_max = 0;     // …and only so many; 0: all that are left.
     /// Of jobs that do not say.
     Duration checkpoint_every;
     bool checkpoint_auto = false;
@@ -107,13 +108,14 @@ struct Play {
 /// The jobs of a trace one by one. The trace outlives it; several may read one trace at once.
 class TraceSource : public study::JobSource {
 public:
-    TraceSource(const Trace& trace, const Play& play) : trace_(trace), play_(play) {}
+    TraceSource(const Trace& trace, const Play& play)
+        : trace_(trace), play_(play), at_(static_cast<std::size_t>(play.jobs_from)) {}
     std::optional<study::TraceJob> next() override;
 
 private:
     const Trace& trace_;
     Play play_;
-    std::size_t at_ = 0;
+    std::size_t at_;
 };
 
 /// Spreads `total` devices over as few nodes of `per_node` as hold equal parts of it.
