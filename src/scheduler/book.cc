@@ -236,8 +236,8 @@ bool fits_empty(const State& state, const NodeEntry& node, const ShapeEntry& ent
         if (!link && !numa) return true;
         std::vector<Cell> cells = share.cells;
         for (Cell& cell : cells) cell.free = cell.healthy;
-        if (!pick_cells(cells, static_cast<std::int32_t>(choice.count), link, numa).empty())
-            return true;
+        const auto count = static_cast<std::int32_t>(part ? 1 : choice.count);
+        if (!pick_cells(cells, count, link, numa).empty()) return true;
     }
     return false;
 }

@@ -60,7 +60,7 @@ struct Apply {
             else if (state.unusable == std::ssize(state.nodes))
                 state.wake_all();  // All wait for another reason now.
             else
-                wake_booked(node);
+                wake_avoiders();
             return;
         }
         std::vector<StartedJob*> here;
@@ -161,7 +161,17 @@ struct Apply {
     }
     void operator()(const JobQueued& change) {
         const auto known = state.queued.find(change.id);
-        if (known != state.queued.end()) remove(known);
+        const bool again = known != state.queued.end();
+        const QueuedJob* const old = again ? &known->second : nullptr;
+        // In another place of its queue, its window binds others than before.
+        const bool moved =
+            again &&
+            (old->ask.priority != change.priority || old->ask.submitted != change.submitted ||
+             old->ask.predicted != change.predicted || old->ask.attained != change.attained);
+        if (moved &&
+            std::ranges::find(state.bookings, change.id, &Booking::job) != state.bookings.end())
+            wake_queue(*old->shape->queue);
+        if (again) remove(known);
         MUSTER_REQUIRE(change.count > 0);
         QueuedJob& job = state.queued[change.id];
         job.ask = change;
@@ -180,14 +190,10 @@ struct Apply {
     void operator()(const JobUnqueued& change) {
         const auto at = state.queued.find(change.id);
         MUSTER_REQUIRE(at != state.queued.end());
-        ShapeEntry& shape = *at->second.shape;
         remove(at);
         const auto gone = std::erase_if(
             state.bookings, [&](const Booking& booking) { return booking.job == change.id; });
-        if (gone == 0) return;
-        state.wake(shape);  // The window may be another's of the same shape.
-        if (!state.stale) state.place_bookings();
-        state.wake_list(state.waiting_booking);
+        if (gone > 0 && !state.stale) state.place_bookings();
     }
     void operator()(const JobStarted& change) {
         const auto known = state.started.find(change.id);
@@ -207,6 +213,8 @@ struct Apply {
             };
             node.held.insert(std::ranges::upper_bound(node.held, hold, later), hold);
             if (!node.claims.empty()) state.recount(node);
+            // Its end is known now: there may be room beside it before a window.
+            if (!node.bookings.empty()) state.wake_at(node);
         }
         job.demand = demand_of(job);
         weigh(job);
@@ -226,7 +234,9 @@ struct Apply {
         job.until = change.until;
         for (const Slot& slot : job.start.slots) {
             NodeEntry& node = state.nodes.at(slot.node);
-            if (!node.claims.empty()) state.recount(node);
+            if (node.claims.empty()) continue;
+            state.recount(node);  // What it holds is not promised twice any more.
+            state.wake_at(node);
         }
     }
     void operator()(const JobReleased& change) {
@@ -239,16 +249,12 @@ struct Apply {
         std::vector<Booking> kept;
         for (const Booking& booking : change.bookings)
             if (state.queued.contains(booking.job)) kept.push_back(booking);
-        bool freed = false;  // What an earlier one kept may be had now.
-        bool moved = kept.size() != state.bookings.size();
-        for (const Booking& old : state.bookings) {
-            const auto now = std::ranges::find(kept, old.job, &Booking::job);
-            freed |= now == kept.end() || now->at != old.at || now->slots != old.slots;
-        }
-        moved |= freed;
+        const auto alike = [](const Booking& a, const Booking& b) {
+            return a.job == b.job && a.at == b.at && a.slots == b.slots;
+        };
+        const bool moved = !std::ranges::equal(kept, state.bookings, alike);
         state.bookings = std::move(kept);
         if (moved && !state.stale) state.place_bookings();
-        if (freed) state.wake_list(state.waiting_booking);
     }
 
 private:
@@ -296,7 +302,9 @@ private:
             for (auto& list : shelf.waiting) std::erase_if(list, of_shape);
         std::erase_if(state.untried, of_shape);
         std::erase_if(state.waiting_any, of_shape);
-        std::erase_if(state.waiting_booking, of_shape);
+        std::erase_if(state.reserved, of_shape);
+        std::erase(state.woken, &entry);
+        for (auto& [kind, list] : state.waiting_window) std::erase_if(list, of_shape);
         state.timed.erase({entry.timer, entry.shape.id});
     }
     void rekey(QueueEntry& queue) {
@@ -410,13 +418,14 @@ private:
             if (sum[i] != 0) out.emplace_back(i, sum[i]);
         return out;
     }
-    /// A booking lost a node: its job looks for another.
-    void wake_booked(const NodeEntry& node) {
-        for (const NodeBooking& booking : node.bookings) {
-            const auto at = state.queued.find(booking.job);
-            if (at != state.queued.end() && at->second.lane != nullptr)
-                state.wake(*at->second.shape);
-        }
+    /// A node is lost: those that avoid others may have to take these after all.
+    void wake_avoiders() {
+        for (auto& [id, entry] : state.shapes)
+            if (entry.avoiders > 0) state.wake(entry);
+    }
+    void wake_queue(QueueEntry& queue) {
+        for (const auto& [id, entry] : queue.shapes)
+            if (entry->jobs > 0) state.wake(*entry);
     }
     void weigh(StartedJob& job) {
         job.weight_devices = job.devices = job.cpus = job.memory_gib = 0;
@@ -561,6 +570,7 @@ void PlanIndex::State::bounds_of(QueueEntry& entry) {
     entry.borrow_limit = read(settings.borrow_limit), entry.lend_limit = read(settings.lend_limit);
     entry.user_limit = read(settings.user_limit);
     entry.has_guarantee = !settings.guarantee.empty();
+    entry.lends = !settings.lend_limit.empty();
     entry.used.resize(resources.size());
 }
 
@@ -588,8 +598,10 @@ void PlanIndex::State::enter(QueuedJob& job) {
     // A sleeping shape sleeps on, unless this job may pass where its first could not.
     const auto reason = entry.blocked.reason;
     const bool differs = ask.claim != nullptr || !ask.avoid.empty() || entry.avoiders > 0 ||
-                         reason == Blocked::Reason::Reserved || reason == Blocked::Reason::Window;
+                         reason == Blocked::Reason::Reserved || reason == Blocked::Reason::Window ||
+                         lane.jobs.begin()->job == &job;
     entry.avoiders += ask.avoid.empty() ? 0 : 1;
+    entry.waiting += ask.count;
     if (!entry.asleep || differs || entry.jobs == 1) wake(entry);
 }
 
@@ -597,9 +609,9 @@ void PlanIndex::State::leave(QueuedJob& job) {
     Lane& lane = *job.lane;
     lane.jobs.erase({job.rank, job.ask.submitted, job.ask.id, &job});
     job.lane = nullptr;
-    if (job.ask.avoid.empty()) return;
-    --job.shape->avoiders;
-    wake(*job.shape);
+    job.shape->waiting -= job.ask.count;
+    if (!job.ask.avoid.empty()) --job.shape->avoiders;
+    if (!job.ask.avoid.empty() || job.ask.id == job.shape->first) wake(*job.shape);
 }
 
 /// Levels of attained service double from an hour of one device.

@@ -174,6 +174,7 @@ struct UserBook {
     UsageBook usage;
     double share = 0;            // Of this pass.
     std::uint64_t share_of = 0;  // The pass.
+    double share_before = 0;     // When the pass QueueEntry::frozen began.
 };
 struct QueuedJob {
     JobQueued ask;
@@ -232,6 +233,8 @@ struct QueueEntry {
     std::vector<QueueEntry*> children;                                   // By id.
     ResourceVec guarantee, limit, borrow_limit, lend_limit, user_limit;  // -1: not named.
     bool has_guarantee = false;
+    bool lends = false;       // Has a limit of what it lends.
+    std::uint64_t keeps = 0;  // Of which resources it keeps some by it: when last looked at.
     ResourceVec used;
     std::int64_t running = 0;
     std::map<std::int64_t, std::int64_t> priorities;  // Of its started jobs: how many of each.
@@ -245,6 +248,7 @@ struct QueueEntry {
     // Of the pass under way.
     double share = 0, history = 0;
     std::uint64_t share_of = 0, history_of = 0;  // The pass; 0: to be computed again.
+    std::uint64_t frozen = 0;                    // The pass that knows UserBook::share_before.
     std::vector<HeapItem> heap;
     std::int32_t active = 0;  // Leaves below (or itself) with something in their heap.
 };
@@ -284,9 +288,12 @@ struct ShapeEntry {
     Time told_at;
     std::map<LaneId, Lane> lanes;
     std::int64_t avoiders = 0;    // Of its jobs in lanes: those that avoid nodes.
+    std::int64_t waiting = 0;     // Of its jobs in lanes, each element of an array counted.
     bool asleep = false;          // If its first job does not fit, none does.
     std::uint64_t slept = 0;      // How often it fell asleep: an older entry of a list is void.
     Blocked blocked;              // Why it sleeps.
+    JobId first;                  // For whom it fell asleep.
+    bool privileged = false;      // Then: others' windows did not bind it, but for owned ones.
     bool listed = false;          // In its queue's `awake`.
     Time timer;                   // Its entry in `timed`; 0: none.
     bool untried = false;         // Listed for a search.
@@ -326,6 +333,8 @@ struct PlanIndex::State {
     std::map<UserId, std::string> users;
     std::map<ReservationId, model::Reservation> reservations;
     std::vector<Booking> bookings;
+    std::vector<Booking> assumed;  // What those that sleep were held back by.
+    std::vector<JobId> owned;      // Of those with a window, at the last pass: see owns_window().
     std::set<std::pair<Time, JobId>> sleeping;  // Not eligible yet.
     std::set<JobId> claimants;                  // Queued, with a claim.
     std::set<JobId> elastic;                    // Started, may grow.
@@ -346,9 +355,12 @@ struct PlanIndex::State {
     ResourceVec capacity;                // Of known nodes, by resource.
     ResourceVec used;                    // By all.
 
-    std::deque<Sleeper> untried;               // Blocked, and not looked for victims for yet.
-    std::vector<Sleeper> waiting_any;          // Whatever changes.
-    std::vector<Sleeper> waiting_booking;      // For a booking to go.
+    std::deque<Sleeper> untried;       // Blocked, and not looked for victims for yet.
+    bool searched_for_owner = false;   // The last search was for a guarantee.
+    std::vector<Sleeper> waiting_any;  // Whatever changes.
+    std::map<std::string, std::vector<Sleeper>> waiting_window;  // By kind: for one to be had.
+    std::vector<Sleeper> reserved;                               // Held back by somebody's window.
+    std::vector<ShapeEntry*> woken;            // Since the pass under way last looked.
     std::set<std::pair<Time, ShapeId>> timed;  // For a moment.
     Time seen;  // Of the last pass: what is eligible by then waits in its lane at once.
     std::uint64_t marks = 0;
@@ -373,6 +385,7 @@ struct PlanIndex::State {
 
     // ---- wake.cc
     void wake_at(const NodeEntry& node);
+    void wake_on(const Booking& booking);  // Those that could use its nodes now.
     void wake_all();
     void wake_limited(QueueEntry* queue);
     void wake(ShapeEntry& entry);

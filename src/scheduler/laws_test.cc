@@ -12,10 +12,28 @@
 namespace muster::scheduler {
 namespace {
 
-std::uint64_t seeds(std::uint64_t usual) {
-    const char* const wanted = std::getenv("MUSTER_SEEDS");
-    return wanted == nullptr ? usual : std::stoull(wanted);
-}
+/// MUSTER_SEEDS=10000 for more of them, MUSTER_SEEDS=744..744 for just these. `found`: seeds that
+/// have shown a fault once.
+class Seeds {
+public:
+    explicit Seeds(std::uint64_t usual, std::vector<std::uint64_t> found = {}) {
+        const char* const wanted = std::getenv("MUSTER_SEEDS");
+        const std::string text = wanted == nullptr ? std::to_string(usual) : wanted;
+        const std::size_t dots = text.find("..");
+        const bool range = dots != std::string::npos;
+        const std::uint64_t last = std::stoull(range ? text.substr(dots + 2) : text);
+        for (std::uint64_t seed = range ? std::stoull(text) : 1; seed <= last; ++seed)
+            all_.push_back(seed);
+        if (!range) all_.insert(all_.end(), found.begin(), found.end());
+    }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+    /// Enough of them to expect that everything has come up.
+    bool many() const { return all_.size() >= 20; }
+
+private:
+    std::vector<std::uint64_t> all_;
+};
 std::string num(std::int64_t n) {
     return std::to_string(n);
 }
@@ -197,11 +215,10 @@ std::vector<std::string> starts_of(const Plan& plan) {
 }
 
 TEST(Laws, feasible_within_limits_and_the_same_from_scratch) {
+    const Seeds seeds(500, {744, 823, 987, 1533, 1658, 4060, 10'000});
     std::size_t starts = 0, stops = 0, resizes = 0;
-    for (std::uint64_t seed = 1; seed <= seeds(500); ++seed) {
-        const bool calm =
-            seed % 2 == 0;  // Shares and strict queues: not yet the same from scratch.
-        World world(seed, calm);
+    for (const std::uint64_t seed : seeds) {
+        World world(seed, seed % 2 == 0);
         Cluster& cluster = world.cluster;
         Prng& random = world.random;
         std::uint64_t next = 1;
@@ -226,9 +243,8 @@ TEST(Laws, feasible_within_limits_and_the_same_from_scratch) {
             ASSERT_EQ(again.digest(), cluster.index.digest()) << "seed " << seed;
             const Plan plan = cluster.index.plan(now);
             const Plan scratch = again.plan(now);
-            if (calm)
-                ASSERT_EQ(starts_of(plan), starts_of(scratch))
-                    << "F6, seed " << seed << " round " << round;
+            ASSERT_EQ(starts_of(plan), starts_of(scratch))
+                << "F6, seed " << seed << " round " << round;
             for (const Start& start : plan.starts)
                 expect_in_place(cluster, start,
                                 cluster.shapes.at(cluster.queued.at(start.job).shape));
@@ -241,6 +257,7 @@ TEST(Laws, feasible_within_limits_and_the_same_from_scratch) {
             if (testing::Test::HasFailure()) FAIL() << "seed " << seed << " round " << round;
         }
     }
+    if (!seeds.many()) return;
     EXPECT_GT(starts, 1000u);
     EXPECT_GT(stops, 100u);
     EXPECT_GT(resizes, 20u);
@@ -249,8 +266,9 @@ TEST(Laws, feasible_within_limits_and_the_same_from_scratch) {
 /// Single-node asks for whole devices that wait though a node has them, none of its bounds forbids
 /// it, and no booking or window lies on the node.
 TEST(Laws, nothing_that_fits_waits) {
+    const Seeds seeds(200, {220, 406, 747, 901, 1111, 1376, 2317});
     std::size_t looked = 0;
-    for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
+    for (const std::uint64_t seed : seeds) {
         World world(seed + 1'000'000, true);
         Cluster& cluster = world.cluster;
         std::uint64_t next = 1;
@@ -306,13 +324,14 @@ TEST(Laws, nothing_that_fits_waits) {
             if (testing::Test::HasFailure()) FAIL() << "seed " << seed << " round " << round;
         }
     }
-    EXPECT_GT(looked, 500u);
+    if (seeds.many()) EXPECT_GT(looked, 500u);
 }
 
 /// Borrowers have everything; the owner asks for his own, and has it after as many plans as the
 /// rate allows.
 TEST(Laws, guarantees_come_back) {
-    for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
+    const Seeds seeds(200, {518, 1682});
+    for (const std::uint64_t seed : seeds) {
         Prng random(seed);
         Cluster cluster;
         const std::int64_t nodes = random.between(2, 6), mine = random.between(1, nodes * 8);
@@ -341,16 +360,26 @@ TEST(Laws, guarantees_come_back) {
     }
 }
 
+/// Nothing ends here: what runs is more and more over its expected end, so that a move may become
+/// worth its cost late; but nobody has others moved again and again.
 TEST(Laws, preemption_comes_to_rest) {
-    for (std::uint64_t seed = 1; seed <= seeds(60); ++seed) {
+    const Seeds seeds(60, {155, 398, 1232, 1845});
+    for (const std::uint64_t seed : seeds) {
         World world(seed + 2'000'000);
         Cluster& cluster = world.cluster;
         for (std::uint64_t id = 1; id <= 25; ++id) cluster.add(world.job_line(id));
         Time now{10'000};
         std::size_t late = 0;
+        std::set<JobId> moved_for;
         for (int round = 0; round < 200; ++round, now = now + Duration{1000}) {
             const Plan plan = cluster.step(now);
-            if (round >= 150) late += plan.stops.size();
+            if (round >= 150 && !plan.stops.empty()) {
+                const auto moves = [](const Stop& stop) {
+                    return stop.reason == StopReason::Defragment;
+                };
+                const bool first = moved_for.insert(plan.stops[0].beneficiary).second;
+                if (!first || std::ranges::none_of(plan.stops, moves)) ++late;
+            }
             if (world.random.chance(700)) cluster.freed(now);
             if (testing::Test::HasFailure()) FAIL() << "seed " << seed << " round " << round;
         }
@@ -365,8 +394,9 @@ TEST(Laws, preemption_comes_to_rest) {
 /// longest that was there before it has ended; without, when they have all ended: nothing new may
 /// stand in its way.
 TEST(Laws, F21_a_large_gang_starts_in_time) {
+    const Seeds seeds(30);
     for (const bool limits : {true, false}) {
-        for (std::uint64_t seed = 1; seed <= seeds(30); ++seed) {
+        for (const std::uint64_t seed : seeds) {
             Prng random(seed);
             Cluster cluster;
             for (int id = 1; id <= 4; ++id) cluster.add("node " + num(id) + " gpus=8");
@@ -404,8 +434,9 @@ TEST(Laws, F21_a_large_gang_starts_in_time) {
 
 /// One node's worth is asked for: no other node could give it with a lower highest priority.
 TEST(Laws, victims_have_the_lowest_priority_that_will_do) {
+    const Seeds seeds(300);
     std::size_t stops = 0;
-    for (std::uint64_t seed = 1; seed <= seeds(300); ++seed) {
+    for (const std::uint64_t seed : seeds) {
         Prng random(seed);
         Cluster cluster("rules nodefrag \n queue 1");
         std::uint64_t next = 100;
@@ -437,7 +468,7 @@ TEST(Laws, victims_have_the_lowest_priority_that_will_do) {
         if (best == 50) EXPECT_TRUE(plan.stops.empty()) << "seed " << seed;
         stops += plan.stops.size();
     }
-    EXPECT_GT(stops, 100u);
+    if (seeds.many()) EXPECT_GT(stops, 100u);
 }
 
 }  // namespace

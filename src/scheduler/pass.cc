@@ -16,21 +16,7 @@ using Reason = Blocked::Reason;
 bool later(const HeapItem& a, const HeapItem& b) {
     return b.key < a.key;
 }
-constexpr Duration kTellAgain{1000};
-
-/// The kind of device that it would rather have; windows are counted by it.
-const std::string& kind_of(const ShapeEntry& shape) {
-    static const std::string kNothing;
-    const bool none = shape.groups.empty() || shape.groups[0].choices.empty();
-    return none ? kNothing : shape.groups[0].choices[0].kind;
-}
 constexpr Duration kOrderMoves{60'000};  // Shares and aging move jobs past bookings.
-
-/// A better window is looked for now and then only: the further off, the more rarely.
-Time look_again(const Booking& booking) {
-    const std::int64_t wait = booking.at == kNever ? 20'000 : (booking.at - booking.looked).ms;
-    return booking.looked + Duration{std::clamp<std::int64_t>(wait / 20, 1000, 60'000)};
-}
 
 /// Node by node: not usable, too small or of another kind, busy, or free.
 void count_exactly(PlanIndex::State& state, ShapeEntry& entry, std::uint32_t group, Blocked& out) {
@@ -124,16 +110,9 @@ Pass::Pass(PlanIndex::State& state, Time now, bool look)
     ++state_.passes;
     state_.seen = std::max(state_.seen, now);
     state_.eligible(now);
-    bookings_ = state_.bookings;
-    for (const Booking& booking : bookings_) {
-        const auto job = state_.queued.find(booking.job);
-        if (job == state_.queued.end()) continue;
-        state_.prepare(*job->second.shape);
-        ++booked_kinds_[kind_of(*job->second.shape)];
-        ++job->second.shape->booked;
-        if (booking.at <= now && look_again(booking) <= now && job->second.lane != nullptr)
-            state_.wake(*job->second.shape);
-    }
+    used_before_ = state_.used;
+    take_stock();
+    state_.woken.clear();
 }
 
 Plan Pass::run(const PlanBounds& bounds) {
@@ -271,55 +250,17 @@ void Pass::serve(QueueEntry& queue) {
 /// Strict fifo: nothing passes the first.
 void Pass::close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job) {
     if (!look_) queue.first = {&entry, nullptr, entry.slept};
+    if (!look_) entry.first = job.ask.id;
     const Blocked why{.reason = Reason::BehindFirst, .behind = job.ask.id, .queue = queue.queue.id};
     for (const HeapItem& other : queue.heap) {
         OrderKey key;
         if (Lane* lane = first_lane(*other.shape, key)) tell(*lane->cursor->job, why);
-        other.shape->blocked = why;
+        (look_ ? looked_[other.shape] : other.shape->blocked) = why;
     }
     queue.heap.clear();
 }
 
 // ---- one job ----------------------------------------------------------------------------------
-
-/// Whether it and those of its queue with earlier windows are within the guarantee together.
-bool Pass::owns_window(const QueuedJob& job) {
-    ResourceVec sum(state_.resources.size());
-    for (const Booking& booking : bookings_) {
-        const auto at = state_.queued.find(booking.job);
-        if (at == state_.queued.end() || at->second.shape->queue != job.shape->queue) continue;
-        for (const auto& [r, amount] : demand_of(state_, *at->second.shape)) sum[r] += amount;
-        if (booking.job == job.ask.id) break;
-    }
-    Demand demand;
-    for (std::uint32_t r = 0; r < sum.size(); ++r)
-        if (sum[r] > 0) demand.emplace_back(r, sum[r]);
-    return in_guarantee(job.shape->queue, demand);
-}
-
-/// Not those of jobs that its queue puts behind it, nor of borrowers if it is within a guarantee.
-bool Pass::binds(JobId booked) {
-    const auto known = std::ranges::find(bound_, booked, &std::pair<JobId, bool>::first);
-    if (known != bound_.end()) return known->second;
-    bool binding = true;
-    const auto at = state_.queued.find(booked);
-    if (at != state_.queued.end() && at->second.lane != nullptr) {
-        const QueuedJob& mine = *asking_;
-        const QueuedJob& other = at->second;
-        const auto key = [&](const QueuedJob& job) {
-            return key_of(state_, *job.lane, {job.rank, job.ask.submitted, job.ask.id, nullptr},
-                          now_);
-        };
-        if (other.shape->queue == mine.shape->queue)
-            binding = !(key(mine) < key(other));
-        else
-            binding = !starved(*mine.shape->queue) ||
-                      !in_guarantee(mine.shape->queue, demand_of(state_, *mine.shape)) ||
-                      owns_window(other);
-    }
-    bound_.emplace_back(booked, binding);
-    return binding;
-}
 
 Request Pass::request_of(QueuedJob& job) {
     asking_ = &job;
@@ -359,6 +300,9 @@ void Pass::keep_promises() {
         if (placed) {
             plan_.starts.push_back({id, std::move(placed->slots)});
             unbook(id);
+            if (look_) continue;
+            state_.wake_on({id, now_, job.ask.claim->slots, now_});  // It may leave some of it.
+            rouse();
             continue;
         }
         draft_.undo_to(mark);
@@ -380,6 +324,7 @@ Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
     if (placed) {
         plan_.starts.push_back({job.ask.id, std::move(placed->slots)});
         unbook(job.ask.id);
+        if (compare_lenders()) rouse();
         return Outcome::Started;
     }
     const Refusal refusal = placer_.refusal();
@@ -395,6 +340,7 @@ Pass::Outcome Pass::try_job(Lane& lane, QueuedJob& job) {
 /// it falls asleep again, and no job of it is looked at.
 bool Pass::sleeps_on(ShapeEntry& entry) {
     if (entry.blocked.reason != Reason::NotEnoughFree || !entry.never_known ||
+        entry.queue->queue.settings.policy == model::QueuePolicy::Fifo ||
         entry.prepared != state_.pools_version || entry.nodes_version != state_.nodes_version ||
         entry.avoiders > 0 || entry.booked > 0 || worth_booking(entry))
         return false;
@@ -426,7 +372,7 @@ bool Pass::sleeps_on(ShapeEntry& entry) {
         entry.asleep = true;
     } else {
         sleep_by_capacity(entry);
-        state_.sleep(entry, state_.waiting_booking);
+        state_.sleep(entry, state_.waiting_window[kind_of(entry)]);
         search_later(entry);  // Whom to stop for it may have changed.
     }
     blocked_ = true;
@@ -441,7 +387,9 @@ void Pass::search_later(ShapeEntry& entry) {
 
 Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
     Blocked why;
-    if (refusal.limit && !refusal.searched) {
+    const bool never =
+        state_.unusable < std::ssize(state_.nodes) && !ever_fits(state_, *job.shape, false, {});
+    if (refusal.limit && !refusal.searched && !never) {
         why = *refusal.limit;
         why.nodes_wanted = job.shape->shape.groups[0].nodes;
         return why;
@@ -449,7 +397,7 @@ Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
     why = numbers(state_, *job.shape, false);
     if (why.nodes_total == why.nodes_unusable)
         why.reason = Reason::NoNodes;
-    else if (!ever_fits(state_, *job.shape, false, {}))
+    else if (never)
         why.reason = Reason::NeverFits;
     else if (refusal.window)
         why.reason = Reason::Window, why.reservation = refusal.reservation;
@@ -463,76 +411,39 @@ Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
 void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     ++tries_;
     Blocked why = reason_of(job, refusal);
-    QueueEntry* limiting = refusal.searched ? nullptr : refusal.limiting;
+    const bool never = why.reason == Reason::NeverFits;
+    QueueEntry* limiting = refusal.searched || never ? nullptr : refusal.limiting;
     const bool by_capacity = why.reason == Reason::NotEnoughFree ||
                              why.reason == Reason::Topology || why.reason == Reason::Reserved ||
                              why.reason == Reason::Window;
     if (by_capacity)
         book(job);
-    else if (why.reason == Reason::NeverFits)
+    else if (never)
         unbook(job.ask.id);  // It cannot use its window.
     const Booking* booking = booking_of(job.ask.id);
     if (booking != nullptr && booking->at != kNever) why.expected_start = booking->at;
     put_to_sleep(lane, why, limiting);
     tell(job, why);
-    if (!by_capacity) return;
     ShapeEntry& entry = *lane.shape;
+    if (entry.asleep && !look_) entry.first = job.ask.id;
+    if (!by_capacity) return;
     if (refusal.window) wake_at(entry, refusal.window_end);
-    const model::QueueSettings& settings = entry.queue->queue.settings;
-    const bool moves = settings.policy == model::QueuePolicy::Fair || settings.aging.ms > 0;
-    if (refusal.booked && moves) wake_at(entry, now_ + kOrderMoves);
-    if (booking != nullptr) wake_at(entry, look_again(*booking));
-    if (!look_ && (refusal.booked || booking == nullptr))
-        state_.sleep(entry, state_.waiting_booking);  // One may move, or fall free.
+    if (refusal.booked && order_moves(*entry.queue)) wake_at(entry, now_ + kOrderMoves);
+    if (!look_) {
+        state_.sleep(entry, state_.waiting_window[kind_of(entry)]);
+        if (refusal.booked || refusal.window) state_.sleep(entry, state_.reserved);
+        entry.privileged = privileged(entry);
+        if (refusal.limit)  // One of its choices was out of bounds.
+            state_.sleep(entry, refusal.limiting != nullptr ? refusal.limiting->limited
+                                                            : state_.waiting_any);
+    }
     search_later(entry);
     blocked_ = true;
 }
 
-void Pass::unbook(JobId job) {
-    const auto known = std::ranges::find(bookings_, job, &Booking::job);
-    if (known == bookings_.end()) return;
-    for (const Slot& slot : known->slots) {
-        const auto node = state_.nodes.find(slot.node);
-        if (node == state_.nodes.end()) continue;
-        std::erase_if(node->second.bookings, [&](const NodeBooking& b) { return b.job == job; });
-    }
-    bookings_.erase(known);
-    const auto of = state_.queued.find(job);
-    if (of != state_.queued.end()) {
-        --booked_kinds_[kind_of(*of->second.shape)];
-        --of->second.shape->booked;
-    }
-    bookings_changed_ = true;
-    rouse();
-}
-
-/// A booking has moved: those who slept because of one look again, in this pass.
-void Pass::rouse() {
-    if (look_) return;
-    std::vector<Sleeper> list;
-    list.swap(state_.waiting_booking);
-    for (const Sleeper& sleeper : list) {
-        ShapeEntry& entry = *sleeper.shape;
-        if (!entry.asleep || entry.slept != sleeper.slept || entry.jobs == 0) continue;
-        state_.wake(entry);
-        if (entry.listed_in != state_.passes) rewind(entry);
-        QueueEntry& queue = *entry.queue;
-        // The queue that is being served counts itself when it is done.
-        const bool active = !queue.heap.empty() || &queue == serving_;
-        push(queue, entry);
-        if (active || queue.heap.empty()) continue;
-        for (QueueEntry* at = &queue; at != nullptr; at = at->parent) ++at->active;
-    }
-}
-
-const Booking* Pass::booking_of(JobId job) const {
-    const auto at = std::ranges::find(bookings_, job, &Booking::job);
-    return at == bookings_.end() ? nullptr : &*at;
-}
-
 void Pass::wake_at(ShapeEntry& entry, Time at) {
     if (look_) return;
-    at = std::max(at, now_ + kTellAgain);
+    at = std::max(at, now_ + Duration{1});
     if (entry.timer.ms != 0 && entry.timer <= at) return;
     state_.timed.erase({entry.timer, entry.shape.id});
     entry.timer = at;
@@ -597,79 +508,13 @@ void Pass::tell(QueuedJob& job, const Blocked& why) {
     plan_.shape_waits.push_back({entry.shape.id, why});
 }
 
-// ---- bookings ---------------------------------------------------------------------------------
-
-bool Pass::worth_booking(const ShapeEntry& entry) {
-    const std::size_t bound =
-        state_.rules.conservative ? 256 : static_cast<std::size_t>(state_.rules.bookings_max);
-    const auto known = booked_kinds_.find(kind_of(entry));
-    return known == booked_kinds_.end() || known->second < bound;
-}
-
-/// All windows of its kind are taken: it has that of the last of its queue that it goes before, so
-/// that no stream of small jobs keeps a gang from one (F21).
-const QueuedJob* Pass::displaced_by(QueuedJob& job) {
-    const model::QueueSettings& settings = job.shape->queue->queue.settings;
-    if (settings.policy == model::QueuePolicy::Fair || settings.aging.ms > 0)
-        return nullptr;  // Its order changes while jobs sleep.
-    request_of(job);
-    const QueuedJob* last = nullptr;
-    OrderKey last_key;
-    for (const Booking& booking : bookings_) {
-        const auto at = state_.queued.find(booking.job);
-        if (at == state_.queued.end() || at->second.lane == nullptr || binds(booking.job)) continue;
-        const QueuedJob& other = at->second;
-        if (other.shape->queue != job.shape->queue || kind_of(*other.shape) != kind_of(*job.shape))
-            continue;
-        const OrderKey key = key_of(state_, *other.lane,
-                                    {other.rank, other.ask.submitted, other.ask.id, nullptr}, now_);
-        if (last == nullptr || last_key < key) last = &other, last_key = key;
-    }
-    return last;
-}
-
-/// Sticky: it moves earlier, or when what it stands on is lost.
-void Pass::book(QueuedJob& job) {
-    const QueuedJob* last = nullptr;
-    if (booking_of(job.ask.id) == nullptr && !worth_booking(*job.shape)) {
-        last = displaced_by(job);
-        if (last == nullptr) return;
-    }
-    const auto known = std::ranges::find(bookings_, job.ask.id, &Booking::job);
-    if (known != bookings_.end() && now_ < look_again(*known) && known->looked == now_) return;
-    bool sound = known != bookings_.end() && known->at > now_;
-    if (known != bookings_.end())
-        for (const Slot& slot : known->slots) {
-            const auto node = state_.nodes.find(slot.node);
-            sound &= node != state_.nodes.end() && node->second.usable;
-        }
-    if (sound && now_ < look_again(*known)) return;
-    auto found = find_window(state_, request_of(job));
-    if (!found) return unbook(job.ask.id);
-    if (known != bookings_.end()) {
-        if (sound && found->at >= known->at) {
-            known->looked = now_;
-            bookings_changed_ = true;
-            return;
-        }
-        unbook(job.ask.id);
-    }
-    if (last != nullptr) unbook(last->ask.id);
-    // It binds those that come after in this pass already.
-    lay(state_, *found, *job.shape, job.ask.predicted);
-    bookings_.push_back(*std::move(found));
-    ++booked_kinds_[kind_of(*job.shape)];
-    ++job.shape->booked;
-    bookings_changed_ = true;
-}
-
 void Pass::close() {
     for (const Booking& booking : bookings_)
         if (const auto job = state_.queued.find(booking.job); job != state_.queued.end())
             job->second.shape->booked = 0;
     for (auto& [id, queue] : state_.queues) queue.heap.clear();
     for (const Booking& booking : bookings_)
-        if (booking.at > now_) plan_.wake = std::min(plan_.wake, booking.at);
+        plan_.wake = std::min(plan_.wake, std::max(look_again(booking), now_ + kTellAgain));
     if (!state_.sleeping.empty()) plan_.wake = std::min(plan_.wake, state_.sleeping.begin()->first);
     if (!state_.timed.empty()) plan_.wake = std::min(plan_.wake, state_.timed.begin()->first);
     const auto gone = std::erase_if(
@@ -678,6 +523,7 @@ void Pass::close() {
     draft_.undo_to(0);
     for (ShapeEntry* entry : slept_) entry->asleep = false;
     for (Lane* lane : slept_lanes_) lane->asleep = false;
+    if (!look_) state_.assumed = bookings_;
     if (!bookings_changed_) return;
     plan_.bookings = std::move(bookings_);
     state_.place_bookings();  // As core knows them, until it accepts.

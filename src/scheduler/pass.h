@@ -47,6 +47,14 @@ private:
     void rewind(ShapeEntry& entry);
     Lane* first_lane(ShapeEntry& entry, OrderKey& key);
     bool binds(JobId booked) override;
+    void take_stock();
+    void compare_bookings();
+    void compare_owners();
+    bool compare_lenders();
+    bool privileged(ShapeEntry& entry);
+    std::vector<QueueEntry*> queues_with_windows();
+    void freeze_shares(QueueEntry& queue);
+    bool room_for(const std::string& kind) const;
     void block(Lane& lane, QueuedJob& job, const Refusal& refusal);
     void put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting);
     void sleep_by_capacity(ShapeEntry& entry);
@@ -88,6 +96,7 @@ private:
     std::vector<Booking> bookings_;  // As they stand.
     bool bookings_changed_ = false;
     bool blocked_ = false;               // Somebody, by capacity.
+    ResourceVec used_before_;            // By all, when the pass began.
     std::optional<ResourceVec> beyond_;  // What those that wait leave to elastic ones.
     std::size_t base_ = 0;               // Of the draft, before the search under way.
     std::int64_t reclaimed_ = 0;         // Devices (thousandths) that this pass takes back.
@@ -99,6 +108,15 @@ private:
     std::vector<Lane*> slept_lanes_;
     std::map<const ShapeEntry*, Blocked> looked_;
 };
+
+/// The kind of device that it would rather have; windows are counted by it.
+const std::string& kind_of(const ShapeEntry& shape);
+/// A better window is looked for when its time has come, and before that now and then only: the
+/// further off, the more rarely.
+Time look_again(const Booking& booking);
+/// Its queue's order is another at another time, though no job came or went.
+bool order_moves(const QueueEntry& queue);
+constexpr Duration kTellAgain{1000};  // Numbers of a reason that is told already.
 
 /// Numbers for people. `exact` looks at every node.
 Blocked numbers(PlanIndex::State& state, ShapeEntry& entry, bool exact);

@@ -1,6 +1,7 @@
 // Whom to stop for whom: only if the beneficiary then provably starts, whole jobs, few, and those
 // that lose least. Shrinking, growing and defragmenting are the same search with other victims.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 
@@ -41,6 +42,43 @@ bool shrinks(const StartedJob& job) {
     const auto& groups = job.shape->shape.groups;
     return groups.size() == 1 && groups[0].nodes_max > groups[0].nodes &&
            std::ssize(job.start.slots) > groups[0].nodes + job.shape->shape.topology.spares;
+}
+/// The slots that an elastic job goes on with, whole slices and all its spares, without those on
+/// `nodes`; none: it would have less than its least.
+std::vector<Slot> left_to(const PlanIndex::State& state, const StartedJob& job,
+                          const std::set<NodeId>& nodes) {
+    const Shape& shape = job.shape->shape;
+    const GroupAsk& group = shape.groups[0];
+    if (shape.groups.size() != 1 || group.nodes_max <= group.nodes) return {};
+    std::vector<Slot> rest, spares;
+    for (const Slot& slot : job.start.slots)
+        if (!nodes.contains(slot.node))
+            (slot.spare ? spares : rest)
+                .push_back({slot.node, slot.group, slot.alternative, slot.spare});
+    const std::uint32_t level =
+        shape.topology.slice > 0 ? state.level_of(shape.topology.slice_required) : kNone;
+    if (level != kNone) {
+        std::map<std::uint32_t, std::int64_t> in_domain;
+        const auto domain = [&](const Slot& slot) {
+            return state.nodes.at(slot.node).domains[level];
+        };
+        for (const Slot& slot : rest) ++in_domain[domain(slot)];
+        for (auto& [id, count] : in_domain)
+            count = count / shape.topology.slice * shape.topology.slice;
+        std::vector<Slot> whole;
+        for (const Slot& slot : rest)
+            (in_domain[domain(slot)]-- > 0 ? whole : spares).push_back(slot);
+        rest = std::move(whole);
+    }
+    while (std::ssize(spares) < shape.topology.spares && std::ssize(rest) > group.nodes) {
+        if (level != kNone) return {};
+        spares.push_back(rest.back()), rest.pop_back();
+    }
+    if (std::ssize(rest) < group.nodes || std::ssize(spares) < shape.topology.spares) return {};
+    spares.resize(static_cast<std::size_t>(shape.topology.spares));
+    for (Slot& spare : spares) spare.spare = true;
+    rest.insert(rest.end(), spares.begin(), spares.end());
+    return rest;
 }
 const QueueEntry* guarantor(const QueueEntry* queue) {
     while (queue != nullptr && !queue->has_guarantee) queue = queue->parent;
@@ -270,6 +308,7 @@ bool Pass::settle(Search& search) {
     const auto fits_with = [&](const std::vector<StartedJob*>& victims) {
         draft_.undo_to(base_);
         for (StartedJob* victim : victims) draft_.release(*victim);
+        bound_.clear();  // Without them its queue may be within its guarantee, or not.
         return placer_.place_on(request, placed->slots).has_value();
     };
     for (std::size_t i = search.victims.size(), tries = 0; i-- > 0 && tries < kDropsMax; ++tries) {
@@ -277,7 +316,7 @@ bool Pass::settle(Search& search) {
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         if (fits_with(fewer)) search.victims = std::move(fewer);
     }
-    if (!fits_with(search.victims)) return false;
+    if (search.victims.empty() || !fits_with(search.victims)) return false;
     search.slots = std::move(placed->slots);
     if (!search.defragment) return true;
     // All of them must find another place at once.
@@ -382,14 +421,7 @@ void Pass::announce(const Search& search) {
                   : own             ? StopReason::Priority
                                     : StopReason::Reclaim};
         if (!own) reclaimed_ += victim->devices;
-        // An elastic one goes on with the nodes that are left to it.
-        const GroupAsk& group = victim->shape->shape.groups[0];
-        std::vector<Slot> rest;
-        for (const Slot& slot : victim->start.slots)
-            if (!nodes.contains(slot.node))
-                rest.push_back({slot.node, slot.group, slot.alternative});
-        if (victim->shape->shape.groups.size() == 1 && group.nodes_max > group.nodes &&
-            std::ssize(rest) >= group.nodes) {
+        if (auto rest = left_to(state_, *victim, nodes); !rest.empty()) {
             stop.reason = StopReason::Shrink;
             plan_.promises.push_back({victim->start.id, std::move(rest)});
         }
@@ -405,8 +437,17 @@ void Pass::preempt() {
         return;
     }
     while (!state_.untried.empty() && !look_) {
-        const Sleeper sleeper = state_.untried.front();
-        state_.untried.pop_front();
+        // Every other search is for an owner who takes back his own, if one waits for it.
+        auto next = state_.untried.end();
+        if (!state_.searched_for_owner)
+            next = std::ranges::find_if(state_.untried, [&](const Sleeper& sleeper) {
+                return sleeper.shape->asleep && !sleeper.shape->preempt_tried &&
+                       privileged(*sleeper.shape);
+            });
+        state_.searched_for_owner = next != state_.untried.end();
+        if (next == state_.untried.end()) next = state_.untried.begin();
+        const Sleeper sleeper = *next;
+        state_.untried.erase(next);
         ShapeEntry& entry = *sleeper.shape;
         entry.untried = false;
         if (!entry.asleep || entry.preempt_tried) continue;
@@ -427,14 +468,11 @@ void Pass::preempt() {
 std::optional<Placement> Pass::place_beyond(Request& request) {
     if (!beyond_) {
         beyond_ = state_.capacity;
-        for (std::size_t r = 0; r < beyond_->size(); ++r) (*beyond_)[r] -= state_.used[r];
-        const auto add = [&](ShapeEntry& shape, std::int64_t jobs) {
-            for (const auto& [r, amount] : demand_of(state_, shape)) (*beyond_)[r] += amount * jobs;
-        };
-        for (const Start& start : plan_.starts) add(*state_.queued.at(start.job).shape, 1);
-        for (const auto& [id, job] : state_.queued)
-            if (job.lane != nullptr && ever_fits(state_, *job.shape, false, {}))
-                add(*job.shape, -job.ask.count);
+        for (std::size_t r = 0; r < beyond_->size(); ++r) (*beyond_)[r] -= used_before_[r];
+        for (auto& [id, shape] : state_.shapes)
+            if (shape.waiting > 0 && ever_fits(state_, shape, false, {}))
+                for (const auto& [r, amount] : demand_of(state_, shape))
+                    (*beyond_)[r] -= amount * shape.waiting;
     }
     const GroupAsk& group = request.shape->shape.groups[0];
     std::int64_t most = group.nodes_max - group.nodes;

@@ -6,17 +6,29 @@
 
 namespace muster::scheduler {
 
+namespace {
+
+bool valid(const Sleeper& sleeper) {
+    if (sleeper.lane != nullptr)
+        return sleeper.lane->asleep && sleeper.lane->slept == sleeper.slept;
+    return sleeper.shape->asleep && sleeper.shape->slept == sleeper.slept;
+}
+
+}  // namespace
+
 void PlanIndex::State::sleep(ShapeEntry& entry, std::vector<Sleeper>& list) {
     if (!entry.asleep) {
         entry.asleep = true;
         ++entry.slept;
         entry.preempt_tried = false;
     }
+    if (list.size() == list.capacity())  // Rather than grow for entries that are void.
+        std::erase_if(list, [](const Sleeper& sleeper) { return !valid(sleeper); });
     list.push_back({&entry, nullptr, entry.slept});
 }
 
 void PlanIndex::State::wake(ShapeEntry& entry) {
-    if (entry.asleep) ++entry.slept;
+    if (entry.asleep) ++entry.slept, woken.push_back(&entry);
     entry.asleep = false;
     if (!entry.listed) entry.queue->awake.push_back(&entry);
     entry.listed = true;
@@ -39,23 +51,19 @@ void PlanIndex::State::reopen(const ShapeEntry& entry) {
 }
 
 void PlanIndex::State::rouse(const Sleeper& sleeper) {
-    if (sleeper.lane == nullptr) {
-        if (sleeper.shape->asleep && sleeper.shape->slept == sleeper.slept) wake(*sleeper.shape);
-        return;
-    }
-    if (!sleeper.lane->asleep || sleeper.lane->slept != sleeper.slept) return;
-    sleeper.lane->asleep = false;
-    ++sleeper.lane->slept;
-    if (!sleeper.shape->asleep) wake(*sleeper.shape);
+    if (!valid(sleeper)) return;
+    if (sleeper.lane != nullptr) sleeper.lane->asleep = false, ++sleeper.lane->slept;
+    wake(*sleeper.shape);
 }
 
 void PlanIndex::State::wake_list(std::vector<Sleeper>& list) {
-    std::vector<Sleeper> woken;
-    woken.swap(list);
-    for (const Sleeper& sleeper : woken) rouse(sleeper);
+    std::vector<Sleeper> all;
+    all.swap(list);
+    for (const Sleeper& sleeper : all) rouse(sleeper);
 }
 
 void PlanIndex::State::wake_at(const NodeEntry& node) {
+    wake_list(waiting_any);
     if (stale || !node.visible) return;
     const auto up_to = [&](Shelf& shelf, std::int32_t step) {
         const auto end =
@@ -67,7 +75,11 @@ void PlanIndex::State::wake_at(const NodeEntry& node) {
     for (const NodePool& share : node.pools)
         up_to(shelves[kFirstPoolShelf + share.pool],
               std::max(share.shown, share.parts.empty() ? 0 : 1));
-    wake_list(waiting_any);
+}
+
+void PlanIndex::State::wake_on(const Booking& booking) {
+    for (const Slot& slot : booking.slots)
+        if (const auto node = nodes.find(slot.node); node != nodes.end()) wake_at(node->second);
 }
 
 void PlanIndex::State::wake_all() {
@@ -79,7 +91,8 @@ void PlanIndex::State::wake_all() {
     for (Shelf& shelf : shelves)
         for (auto& list : shelf.waiting) list.clear();
     waiting_any.clear();
-    waiting_booking.clear();
+    waiting_window.clear();
+    reserved.clear();
 }
 
 void PlanIndex::State::wake_limited(QueueEntry* queue) {

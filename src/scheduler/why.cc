@@ -70,6 +70,12 @@ Blocked reason_now(State& state, Pass& pass, QueuedJob& job, Time now,
         why.ahead = ahead_of(state, job, now);
         return why;
     }
+    const auto seen = pass.looked().find(job.shape);
+    if (seen != pass.looked().end() && seen->second.reason == Reason::BehindFirst) {
+        why = seen->second;
+        why.ahead = ahead_of(state, job, now);
+        return why;
+    }
     const bool own = !job.ask.avoid.empty();
     if (job.ask.claim != nullptr) {
         why = numbers(state, *job.shape, true);
