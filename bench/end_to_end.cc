@@ -181,7 +181,7 @@ private:
         const double sync_p99 = sync_ms();
         std::vector<double> times;
         int nothing = 0;
-        for (int i = 0; i < (ask_.sweep ? 1000 : 300); ++i) {
+        for (int i = 0; i < (ask_.sweep ? 1000 : 300) && nothing < 10; ++i) {
             const std::int64_t started = cluster.counts().started;
             const auto begin = Steady::now();
             if (!cluster.end_one(random.next())) break;

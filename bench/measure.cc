@@ -1,12 +1,14 @@
 #include "bench/measure.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
-#include "base/json_writer.h"
+#include <unistd.h>
 
 namespace muster::bench {
 namespace {
@@ -32,6 +34,38 @@ public:
 private:
     explicit Folder(std::string path) : path_(std::move(path)) {}
     std::string path_;
+};
+
+/// While it lives, SIGINT and SIGTERM end the process after the folder is dropped. Threads that
+/// start meanwhile leave the signals to it.
+class Interrupts {
+public:
+    explicit Interrupts(std::string folder) : folder_(std::move(folder)) {
+        sigemptyset(&signals_);
+        for (const int signal : {SIGINT, SIGTERM, SIGUSR2}) sigaddset(&signals_, signal);
+        ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+        thread_ = std::thread([this] { run(); });
+    }
+    Interrupts(const Interrupts&) = delete;
+    Interrupts& operator=(const Interrupts&) = delete;
+    ~Interrupts() {
+        ::pthread_kill(thread_.native_handle(), SIGUSR2);
+        thread_.join();
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+private:
+    void run() {
+        int signal = 0;
+        ::sigwait(&signals_, &signal);
+        if (signal == SIGUSR2) return;  // Over.
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+        ::_exit(128 + signal);
+    }
+    const std::string folder_;
+    sigset_t signals_{}, before_{};
+    std::thread thread_;
 };
 
 std::string temporary_folder() {
@@ -76,12 +110,39 @@ std::string json_of(const Figure& figure) {
            "\", \"goal\": " + goal + "}";
 }
 
+Status check(const Ask& ask) {
+    const auto bounded = [](const char* what, int value, int least, int most) -> Status {
+        if (value >= least && value <= most) return Ok{};
+        return Error{Code::Invalid, std::string(what) + " " + std::to_string(value) +
+                                        " is not within " + std::to_string(least) + " and " +
+                                        std::to_string(most)};
+    };
+    MUSTER_TRY(bounded("nodes", ask.nodes, kNodesLeast, kNodesMost));
+    MUSTER_TRY(bounded("jobs", ask.jobs, kJobsLeast, kJobsMost));
+    std::string known;
+    for (const std::string& name : part_names()) known += (known.empty() ? "" : ", ") + name;
+    for (const std::string& part : ask.only)
+        if (std::ranges::find(part_names(), part) == part_names().end())
+            return Error{Code::Invalid, "there is no part '" + part + "'", "",
+                         "the parts are: " + known};
+    return Ok{};
+}
+
 Status measure(Ask ask, const Hooks& hooks) {
+    MUSTER_TRY(check(ask));
     MUSTER_LET(folder, Folder::make(ask.folder.empty() ? temporary_folder() : ask.folder));
     ask.folder = folder.path();
+    const Interrupts interrupts(folder.path());
+    const Ask usual;
+    Hooks own = hooks;
+    if (ask.nodes != usual.nodes || ask.jobs != usual.jobs)
+        own.say = [&](Figure figure) {
+            figure.goal = 0;
+            hooks.say(figure);
+        };
     // Memory first, while the process has not used any for something else.
-    MUSTER_TRY(measure_cluster(ask, hooks));
-    measure_planner(ask, hooks);
+    MUSTER_TRY(measure_cluster(ask, own));
+    measure_planner(ask, own);
     return Ok{};
 }
 

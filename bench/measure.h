@@ -28,7 +28,10 @@ struct Ask {
 
     bool wants(const std::string& part) const { return only.empty() || only.contains(part); }
 };
+constexpr int kNodesLeast = 100, kNodesMost = 100'000, kJobsLeast = 1'000, kJobsMost = 1'000'000;
 const std::vector<std::string>& part_names();
+/// Of sizes and parts. Its message names what is wrong.
+Status check(const Ask& ask);
 
 struct Hooks {
     std::function<void(const Figure&)> say;
@@ -39,7 +42,8 @@ struct Hooks {
 void measure_planner(const Ask& ask, const Hooks& hooks);
 /// In wall time, on disk, with all threads that a controller has.
 Status measure_cluster(const Ask& ask, const Hooks& hooks);
-/// Both, in a folder of its own below `ask.folder` ("": $TMPDIR or /tmp), which goes afterwards.
+/// Both, in a folder of its own below `ask.folder` ("": $TMPDIR or /tmp), which goes afterwards,
+/// also when SIGINT or SIGTERM ends the process. Goals are told for the default sizes only.
 Status measure(Ask ask, const Hooks& hooks);
 
 std::string json_of(const Figure& figure);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct Clock {
         return static_cast<double>(at.tv_sec) * 1e3 + static_cast<double>(at.tv_nsec) / 1e6;
     }
 };
+
+/// For people who want to know more.
+template <class... Values>
+void note(const Hooks& hooks, const char* format, Values... values) {
+    char line[256];
+    std::snprintf(line, sizeof line, format, values...);
+    hooks.log(line);
+}
 
 double ms_since(Clock::time_point start) {
     return Clock::now() - start;
@@ -195,30 +204,27 @@ struct World {
     }
 };
 
-void fill(int nodes, int jobs, double* per_s) {
+void fill(const Hooks& hooks, int nodes, int jobs, double* per_s) {
     Prng random(1);
     World world(nodes);
     world.mixed(jobs, random);
     const double before = rss_mb();
     const World::Filled filled = world.fill();
     *per_s = static_cast<double>(filled.slots) / filled.plan_ms * 1000;
-    std::fprintf(
-        stderr,
-        "fill: %zu jobs, %zu slots in %.1f ms of plan, %.1f ms of apply, %zu plans, rss %.0f MB\n",
-        filled.jobs, filled.slots, filled.plan_ms, filled.apply_ms, filled.plans, before);
+    note(hooks,
+         "fill: %zu jobs, %zu slots in %.1f ms of plan, %.1f ms of apply, %zu plans, rss %.0f MB",
+         filled.jobs, filled.slots, filled.plan_ms, filled.apply_ms, filled.plans, before);
     std::map<int, int> reasons;
     int k = 0;
     for (const auto& [id, job] : world.jobs)
         if (job.devices.empty() && ++k % 997 == 0)
             ++reasons[static_cast<int>(world.index.why(id, world.now).reason)];
-    for (const auto& [reason, count] : reasons)
-        std::fprintf(stderr, "reason %d: %d\n", reason, count);
-    std::fprintf(stderr, "      %.0f jobs/s\n",
-                 static_cast<double>(filled.jobs) / filled.plan_ms * 1000);
+    for (const auto& [reason, count] : reasons) note(hooks, "reason %d: %d", reason, count);
+    note(hooks, "      %.0f jobs/s", static_cast<double>(filled.jobs) / filled.plan_ms * 1000);
 }
 
 /// A full cluster and a long queue: one job ends, how long until the next plan.
-double next_plan_p99(int nodes, int jobs, double* median, double* why_p99) {
+double next_plan_p99(const Hooks& hooks, int nodes, int jobs, double* median, double* why_p99) {
     Prng random(2);
     World world(nodes);
     world.mixed(nodes * 4, random);
@@ -253,15 +259,14 @@ double next_plan_p99(int nodes, int jobs, double* median, double* why_p99) {
         whys.push_back(ms_since(begin));
     }
     *why_p99 = percentile(whys, 0.99);
-    std::fprintf(
-        stderr,
-        "next: p50 %.3f p99 %.3f max %.3f ms; why p50 %.3f p99 %.3f ms; %zu waiting; rss %.0f MB\n",
-        *median, percentile(times, 0.99), percentile(times, 1), percentile(whys, 0.5), *why_p99,
-        waiting.size(), rss_mb());
+    note(hooks,
+         "next: p50 %.3f p99 %.3f max %.3f ms; why p50 %.3f p99 %.3f ms; %zu waiting; rss %.0f MB",
+         *median, percentile(times, 0.99), percentile(times, 1), percentile(whys, 0.5), *why_p99,
+         waiting.size(), rss_mb());
     return percentile(times, 0.99);
 }
 
-double gang1024(int nodes) {
+double gang1024(const Hooks& hooks, int nodes) {
     Prng random(3);
     World world(nodes);
     for (int i = 0; i < nodes / 2; ++i)
@@ -278,14 +283,14 @@ double gang1024(int nodes) {
         const Plan plan = world.index.plan(world.now);
         times.push_back(ms_since(begin));
         if (plan.starts.size() != 1 || plan.starts[0].slots.size() != 1024)
-            std::fprintf(stderr, "gang1024: not placed (%zu)\n", plan.starts.size());
+            note(hooks, "gang1024: not placed (%zu)", plan.starts.size());
         world.index.apply(JobUnqueued{job});
     }
     return percentile(times, 0.5);
 }
 
 /// 10,000 running jobs of borrowers; an owner's gang takes its guarantee back.
-double reclaim512(int nodes) {
+double reclaim512(const Hooks& hooks, int nodes) {
     World world(nodes);
     Prng random(4);
     for (int i = 0; i < 10'000; ++i)
@@ -302,13 +307,13 @@ double reclaim512(int nodes) {
         const Plan plan = world.index.plan(world.now);
         times.push_back(ms_since(begin));
         if (plan.promises.empty())
-            std::fprintf(stderr, "reclaim: nobody stopped (starts %zu)\n", plan.starts.size());
+            note(hooks, "reclaim: nobody stopped (starts %zu)", plan.starts.size());
         world.index.apply(JobUnqueued{job});
     }
     return percentile(times, 0.5);
 }
 
-double nothing_fits(int nodes, int jobs) {
+double nothing_fits(const Hooks& hooks, int nodes, int jobs) {
     World world(nodes);
     for (int i = 0; i < nodes; ++i)
         world.queue(world.shape(World::ask(1 + static_cast<std::uint64_t>(i % kQueues), 1, 8, "gpu",
@@ -327,7 +332,7 @@ double nothing_fits(int nodes, int jobs) {
     const Plan plan = world.index.plan(world.now, {.tries_max = 1'000'000});
     const double time = ms_since(begin);
     if (!plan.starts.empty() || !plan.complete)
-        std::fprintf(stderr, "nothing_fits: something fitted (%zu)\n", plan.starts.size());
+        note(hooks, "nothing_fits: something fitted (%zu)", plan.starts.size());
     return time;
 }
 
@@ -340,27 +345,27 @@ void measure_planner(const Ask& ask, const Hooks& hooks) {
     };
     if (ask.wants("fill")) {
         double per_s = 0;
-        fill(ask.nodes, ask.jobs, &per_s);
+        fill(hooks, ask.nodes, ask.jobs, &per_s);
         say("placements_per_s", per_s, "1/s", "higher", 200'000);
     }
     if (ask.wants("nothing_fits"))
-        say("nothing_fits_ms", nothing_fits(ask.nodes, ask.jobs), "ms", "lower", 20);
+        say("nothing_fits_ms", nothing_fits(hooks, ask.nodes, ask.jobs), "ms", "lower", 20);
     // These two ask for so many nodes.
     if (ask.wants("gang1024") && ask.nodes >= 2048)
-        say("gang1024_ms", gang1024(ask.nodes), "ms", "lower", 10);
+        say("gang1024_ms", gang1024(hooks, ask.nodes), "ms", "lower", 10);
     if (ask.wants("reclaim512") && ask.nodes >= 128)
-        say("reclaim512_ms", reclaim512(ask.nodes), "ms", "lower", 20);
+        say("reclaim512_ms", reclaim512(hooks, ask.nodes), "ms", "lower", 20);
     double median = 0, why = 0;
     if (ask.wants("next_plan")) {
-        const double p99 = next_plan_p99(ask.nodes, ask.jobs, &median, &why);
+        const double p99 = next_plan_p99(hooks, ask.nodes, ask.jobs, &median, &why);
         say("next_plan_p99_ms", p99, "ms", "lower", 2);
         say("why_p99_ms", why, "ms", "lower", 10);
     }
     if (!ask.sweep || !ask.wants("growth")) return;
-    if (median == 0) next_plan_p99(ask.nodes, ask.jobs, &median, &why);
+    if (median == 0) next_plan_p99(hooks, ask.nodes, ask.jobs, &median, &why);
     double few_nodes = 0, short_queue = 0, ignored = 0;
-    next_plan_p99(ask.nodes / 10, ask.jobs, &few_nodes, &ignored);
-    next_plan_p99(ask.nodes, ask.jobs / 10, &short_queue, &ignored);
+    next_plan_p99(hooks, ask.nodes / 10, ask.jobs, &few_nodes, &ignored);
+    next_plan_p99(hooks, ask.nodes, ask.jobs / 10, &short_queue, &ignored);
     say("growth_nodes_x10", median / few_nodes, "ratio", "lower", 10);
     say("growth_queue_x10", median / short_queue, "ratio", "lower", 10);
 }

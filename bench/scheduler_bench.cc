@@ -1,7 +1,6 @@
 // bench/run.sh scheduler: one JSON line a figure on standard output.
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <string>
 
 #include "bench/measure.h"

@@ -17,6 +17,7 @@ constexpr const char* kUsage =
     "  up           a controller and an agent on this machine, no configuration\n"
     "  simulate     a trace of jobs on a cluster of paper; needs no controller\n"
     "  tune         searches settings by simulation on the site's own history\n"
+    "  bench        measures controller and scheduler on this machine\n"
     "  version      prints the version\n";
 
 /// `muster` hands these over, so that it need not know the scheduler itself.
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(verb, "up") == 0) return muster::apps::up_verb(argc - 1, argv + 1);
     if (std::strcmp(verb, "simulate") == 0 || std::strcmp(verb, "tune") == 0)
         return experiment_verb(argc, argv);
+    if (std::strcmp(verb, "bench") == 0) return muster::apps::bench_verb(argc - 1, argv + 1);
     std::fprintf(stderr, "error: musterd has no verb %s\n%s", verb, kUsage);
     return 2;
 }

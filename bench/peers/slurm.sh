@@ -15,6 +15,8 @@
 #   recover_ms                                    kill -9 to first answer, 10,000 queued
 #   lost_acked ids_reused                         kill -9 right after 10,000 acknowledgements
 #   rss_idle_mb bytes_per_job rss_agent_mb
+# and, of bench/run.sh scheduler, not in `all`:
+#   burst_starts_per_s gang_starts_per_s          works A and B, on 10,000 nodes, WORK_S (60) seconds each
 # Figures are medians of RUNS runs (1), times of SAMPLES (15) or 5 samples. On a busy machine run it
 # under `chrt -r 1`: nice alone does nothing between sessions.
 #
@@ -33,6 +35,7 @@ readonly keys="submit_seq submit_par8 submit_seq_sbatch submit_par8_sbatch
 rss_idle_mb bytes_per_job ps_10k_ms ps_json_10k_ms ps_50k_ms ps_json_50k_ms
 noop_jobs noop_controller_cpu_ms rss_agent_mb submit_to_start_ms submit_to_start_srun_ms
 recover_ms lost_acked ids_reused"
+readonly scheduler_keys="burst_starts_per_s gang_starts_per_s"
 export SLURM_CONF=$run/slurm.conf
 
 say() { printf 'slurm: %s\n' "$*" >&2; }
@@ -92,6 +95,13 @@ scheduler_of() {
         throughput) echo "defer,batch_sched_delay=1,sched_min_interval=200000,bf_interval=60,$limits" ;;
         latency) echo "batch_sched_delay=0,sched_min_interval=0" ;;
         recover) echo "defer,batch_sched_delay=1,sched_min_interval=200000" ;;
+        work)  # Every job is tried; no cycle is cut short. Longer ones would be dropped without a word.
+            echo "defer,batch_sched_delay=1,sched_min_interval=100000,default_queue_depth=100000" \
+                "partition_job_depth=0,sched_max_job_start=0,max_sched_time=50,max_rpc_cnt=0" \
+                "bf_interval=5,bf_max_time=60,bf_max_job_test=100000,bf_max_job_start=0" \
+                "bf_window=2880,bf_resolution=60,bf_continue,bf_yield_interval=10000000" \
+                "bf_yield_sleep=10000" | tr ' ' ,
+            ;;
     esac
 }
 
@@ -148,6 +158,26 @@ CONF
     printf '%s\n' CgroupPlugin=cgroup/v1 ConstrainCores=no ConstrainDevices=no ConstrainRAMSpace=no \
         >"$run/cgroup.conf"
     printf 'NodeName=n[1-%d] Name=gpu File=%s/dev/gpu[0-7]\n' "$nodes" "$run" >"$run/gres.conf"
+}
+
+# cloud_nodes COUNT: the configuration of works A and B. Nodes without a slurmd: what is allocated is a real decision,
+# and nothing is launched. The kindest to Slurm that we found: 8 cores a node, devices known by their number alone.
+cloud_nodes() {
+    write_configuration work
+    sed -i -e '/^NodeName=/d; /^PartitionName=/d; s/^MessageTimeout=.*/MessageTimeout=100/' "$run/slurm.conf"
+    cat >>"$run/slurm.conf" <<CONF
+TreeWidth=65533
+SuspendProgram=/bin/true
+ResumeProgram=/bin/true
+SuspendTime=-1
+ResumeTimeout=65000
+ResumeRate=0
+SuspendRate=0
+NodeName=DEFAULT Sockets=1 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=1000000
+NodeName=n[1-$1] Gres=gpu:8 State=CLOUD NodeAddr=127.0.0.1 Port=$((port + 1001))
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+CONF
+    printf 'NodeName=n[1-%d] Name=gpu Count=8\n' "$1" >"$run/gres.conf"
 }
 
 # --- starting, stopping -------------------------------------------------------------------------
@@ -374,6 +404,38 @@ measure_lost() { # KEY: lost_acked or ids_reused
     done | report "$1" "$([ "$1" = lost_acked ] && echo jobs || echo ids)"
 }
 
+jobs_started() { timeout 100 sdiag | awk -F: '/Jobs started/ {print $2 + 0}'; }
+
+# Starts a second, up to the last start within WORK_S seconds of 10,000 jobs that wait for an empty cluster of 10,000
+# nodes. Gangs do not end here (nothing runs): this is the filling alone, which is Slurm's best part.
+measure_work() { # KEY WORK GPUS
+    local begin now last=0 last_at=0 started
+    stop_cluster
+    rm -rf "$run/state" "$run/spool"
+    # A submission looks at every node: 10,000 of them would take a quarter of an hour.
+    cloud_nodes 64
+    start_controller -c
+    wait_for 30 "slurmctld's answer" answers
+    scontrol update PartitionName=main State=DOWN
+    "$run/bin/slurm_submit" 10000 8 "$3" - "$2" >/dev/null || die 1 "10,000 jobs could not be submitted"
+    stop_pid slurmctld slurmctld
+    cloud_nodes 10000
+    start_controller
+    wait_for 120 "slurmctld's answer with 10,000 nodes" answers
+    sdiag -r >/dev/null
+    begin=$(now_ms)
+    scontrol update PartitionName=main State=UP
+    while now=$(($(now_ms) - begin)) && [ "$now" -lt $((${WORK_S:-60} * 1000)) ] && [ "$last" -lt 10000 ]; do
+        sleep 0.5
+        started=$(jobs_started)
+        [ -n "$started" ] && [ "$started" -gt "$last" ] || continue
+        last=$started last_at=$(($(now_ms) - begin))
+    done
+    say "$1: $last of 10,000 jobs started in $last_at ms"
+    awk -v n="$last" -v ms="$last_at" 'BEGIN {printf "%.2f\n", ms ? n * 1000 / ms : 0}' | report "$1" 1/s
+    stop_cluster
+}
+
 measure_memory() { # KEY
     local idle i
     case $1 in
@@ -413,6 +475,8 @@ measure() {
         recover_ms) measure_recover ;;
         lost_acked | ids_reused) measure_lost "$1" ;;
         rss_idle_mb | bytes_per_job | rss_agent_mb) measure_memory "$1" ;;
+        burst_starts_per_s) measure_work "$1" a 1 ;;
+        gang_starts_per_s) measure_work "$1" b 8 ;;
     esac
 }
 
@@ -443,13 +507,14 @@ case $verb in
         # shellcheck disable=SC2086  # Words are wanted.
         [ "$1" != all ] || set -- $keys
         for key in "$@"; do
-            [[ " ${keys//$'\n'/ } " == *" $key "* ]] || die 2 "no key $key; the keys are: ${keys//$'\n'/ }"
+            [[ " ${keys//$'\n'/ } $scheduler_keys " == *" $key "* ]] ||
+                die 2 "no key $key; the keys are: ${keys//$'\n'/ } $scheduler_keys"
         done
         if [ ! -f "$SLURM_CONF" ]; then
             trap down EXIT
             up
         fi
-        for key in $keys; do
+        for key in $keys $scheduler_keys; do
             [[ " $* " != *" $key "* ]] || measure "$key"
         done
         ;;

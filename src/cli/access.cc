@@ -335,6 +335,16 @@ int tune(App& app, const Invocation& invocation) {
     return simulate(app, invocation);
 }
 
+int bench(App& app, const Invocation& invocation) {
+    std::vector<std::string> words;
+    for (const Flag& flag : invocation.command->flags)
+        for (const std::string& value : invocation.values(flag.name())) {
+            words.push_back("--" + flag.name());
+            if (!flag.metavar.empty()) words.back() += "=" + value;
+        }
+    return hand_over(app, invocation, words);
+}
+
 int manual(App& app, const Invocation& invocation) {
     const std::string what = invocation.argument(0);
     app.out().write(what == "man" ? man_page() : reference_markdown());

@@ -491,6 +491,27 @@ std::vector<Command> admin() {
                     "flags are musterd's: `muster up --help`.",
          .raw = true,
          .run = verbs::up},
+        {.name = "bench",
+         .group = Group::Admin,
+         .summary = "Measure controller and scheduler on this machine, with a made-up cluster",
+         .details =
+             "Needs no controller. The planner's figures are in CPU time; those of the whole way "
+             "(burst_starts_per_s, gang_starts_per_s, next_plan_durable_p99_ms) in wall time, "
+             "with commits on disk in a folder that goes afterwards. bench/README.md tells what "
+             "each figure is. Goals are told for the default sizes.",
+         .flags = {{"--nodes", "N", "nodes of the cluster, of 8 devices each (10000)"},
+                   {"--jobs", "N", "jobs that wait (100000); bursts have a tenth of them"},
+                   {"--quick", "", "without the sweep over sizes"},
+                   {"--only", "PART", "this part alone", true,
+                    "full|burst|gangs|fill|nothing_fits|gang1024|reclaim512|next_plan|growth"},
+                   {"--folder", "DIR", "where state is written ($TMPDIR, else /tmp)", false,
+                    "@files"},
+                   {"--json", "", "one JSON object a figure"},
+                   {"--verbose", "", "tell what lies behind the figures"}},
+         .examples = {{"muster bench --nodes 10000 --jobs 100000", "some two minutes"},
+                      {"muster bench --quick --only burst --only gangs", ""}},
+         .tolerant = true,
+         .run = verbs::bench},
         {.name = "controller",
          .group = Group::Admin,
          .summary = "musterd controller",

@@ -49,6 +49,7 @@ int explain(App& app, const Invocation& invocation);
 int api(App& app, const Invocation& invocation);
 int version(App& app, const Invocation& invocation);
 int up(App& app, const Invocation& invocation);
+int bench(App& app, const Invocation& invocation);
 int manual(App& app, const Invocation& invocation);
 
 /// The columns of a job list, for ps and for csv or custom forms of one job.
