@@ -227,7 +227,7 @@ void Stepper::cancel(JobId id, Cause cause, const std::string& message) {
 
 void Stepper::cancel_array(JobId id, Cause cause, const std::string& message) {
     edit_job(id, [&](Job& j, JobExtra& extra) {
-        ArrayBook& book = *extra.array;
+        ArrayBook& book = extra.array.edit();
         for (const ElementRange& range : book.waiting) book.cancelled += range.last - range.first;
         book.cancelled += static_cast<std::int64_t>(book.held.size());
         book.waiting.clear();

@@ -201,8 +201,9 @@ void Stepper::finish_attempt(JobId id) {
     attempt.resumed_step = extra.resumed_step;
     for (const protocol::Progress& each : live.progress)
         if (each.step >= 0 && each.step == live.best_step) {
-            extra.last_progress = each;
-            extra.last_progress->key.job = {};  // The record's own.
+            protocol::Progress last = each;
+            last.key.job = {};  // The record's own.
+            extra.last_progress = std::move(last);
             break;
         }
     for (const protocol::TaskStatus& task : live.tasks) {
@@ -336,7 +337,7 @@ void Stepper::element_ended(const Job& element) {
     const JobId parent{element.array_job};
     const JobState state = element.state;
     edit_job(parent, [&](Job&, JobExtra& extra) {
-        ArrayBook& book = *extra.array;
+        ArrayBook& book = extra.array.edit();
         --book.live;
         if (state == JobState::Succeeded)
             ++book.succeeded;

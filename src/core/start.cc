@@ -118,7 +118,7 @@ Job Stepper::element_of(const Job& parent) {
     element.id = {meta.next_job++};
     put_meta(meta);
     edit_job(parent_id, [&](Job&, JobExtra& extra) {
-        ArrayBook& book = *extra.array;
+        ArrayBook& book = extra.array.edit();
         ElementRange& range = book.waiting.front();
         element.array_element = static_cast<std::uint32_t>(range.first++);
         if (range.first == range.last) book.waiting.erase(book.waiting.begin());

@@ -84,6 +84,13 @@ public:
     const T& operator*() const { return *value_; }
     const T* operator->() const { return value_.get(); }
     void reset() { value_.reset(); }
+    /// A copy of its own, to be changed; it must be there.
+    T& edit() {
+        auto own = std::make_shared<T>(*value_);
+        T& value = *own;
+        value_ = std::move(own);
+        return value;
+    }
     friend bool operator==(const Shared& a, const Shared& b) {
         return a.value_ == b.value_ || (a && b && *a == *b);
     }
@@ -129,7 +136,7 @@ struct JobExtra {
     std::vector<Attempt> attempts;  // Ended ones, oldest first.
     std::int64_t attempts_total = 0;
     std::vector<model::Dependency> waiting_for;  // Dependencies still open.
-    std::optional<ArrayBook> array;              // A parent's.
+    Shared<ArrayBook> array;                     // A parent's.
     std::vector<NodeId> avoid;                   // Nodes that failed it.
     std::string checkpoint;                      // Newest complete one; "" = none.
     std::int64_t checkpoint_step = -1;
@@ -149,10 +156,10 @@ struct JobExtra {
     std::string decided_node;        // Its node's name.
     std::vector<NodeId> last_nodes;  // Of the newest ended attempt, by rank: they have its log.
     /// Of the rank that was furthest when the last attempt ended.
-    std::optional<protocol::Progress> last_progress;
+    Shared<protocol::Progress> last_progress;
     // Of preemption and resizing.
-    std::optional<scheduler::Claim> claim;  // What it is promised, while it waits or is resized.
-    JobId beneficiary;                      // For whom it is being stopped.
+    Shared<scheduler::Claim> claim;  // What it is promised, while it waits or is resized.
+    JobId beneficiary;               // For whom it is being stopped.
     scheduler::StopReason stop_reason = scheduler::StopReason::Priority;  // With a beneficiary.
     std::int64_t preemptions = 0;                                         // Suffered so far.
     std::int64_t attained = 0;  // Thousandths of weighted device-seconds, of ended attempts.

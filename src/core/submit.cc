@@ -140,6 +140,7 @@ SpecId Stepper::intern_spec(const model::JobSpec& spec) {
     const SpecId id{meta.next_spec++};
     put_meta(meta);
     Spec made;
+    bytes.shrink_to_fit();  // It grew as it was written, and stays.
     made.bytes = std::make_shared<const std::string>(std::move(bytes));
     made.name = std::make_shared<const std::string>(spec.name);
     made.content = content;
