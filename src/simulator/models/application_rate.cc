@@ -50,26 +50,28 @@ Placement ApplicationRate::placement_of(const RunningJob& job) const {
 }
 
 double ApplicationRate::goodput(const Key& key) {
-    const auto [at, fresh] = known_.try_emplace(key, 0);
-    if (!fresh) return at->second;
+    const auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
     const Application& application = *key.application;
     int replicas = 0;
     for (const int count : key.placement) replicas += count;
+    double best = 0;
     const auto try_batch = [&](int batch) {
         const auto found =
             application.goodput(key.placement, application.split(batch, replicas), key.epoch);
-        at->second = std::max(at->second, found.value_or(0));
+        best = std::max(best, found.value_or(0));
     };
     if (key.batch > 0) {
         try_batch(key.batch);
-        return at->second;
+    } else {
+        // Steps of a twelfth; every batch that was measured is near one of them.
+        for (int batch = application.batch_min(); batch < application.batch_max();
+             batch += std::max(1, batch / 12))
+            try_batch(batch);
+        try_batch(application.batch_max());
     }
-    // Steps of a twelfth; every batch that was measured is near one of them.
-    for (int batch = application.batch_min(); batch < application.batch_max();
-         batch += std::max(1, batch / 12))
-        try_batch(batch);
-    try_batch(application.batch_max());
-    return at->second;
+    known_.emplace(key, best);
+    return best;
 }
 
 Rate ApplicationRate::rate(const RunningJob& job, std::int64_t done, std::int64_t) {

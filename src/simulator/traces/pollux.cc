@@ -16,7 +16,9 @@ using models::ApplicationTables;
 constexpr std::string_view kCappedApplication = "yolov3";
 constexpr int kCappedLocalBatch = 8;
 
-constexpr CsvOptions kStrict{.strict = true};
+CsvOptions strict() {
+    return {.strict = true};
+}
 constexpr std::int64_t kMost = 1'000'000;
 
 int small(CsvRow& row, std::size_t column) {
@@ -24,7 +26,7 @@ int small(CsvRow& row, std::size_t column) {
 }
 
 Status read_placements(const std::string& path, ApplicationTables& tables) {
-    MUSTER_LET(csv, CsvFile::open(path, kStrict));
+    MUSTER_LET(csv, CsvFile::open(path, strict()));
     MUSTER_LET(placement, csv.column("placement"));
     MUSTER_LET(local, csv.column("local_bsz"));
     MUSTER_LET(step, csv.column("step_time"));
@@ -44,7 +46,7 @@ Status read_placements(const std::string& path, ApplicationTables& tables) {
 }
 
 Status read_scalability(const std::string& path, ApplicationTables& tables) {
-    MUSTER_LET(csv, CsvFile::open(path, kStrict));
+    MUSTER_LET(csv, CsvFile::open(path, strict()));
     MUSTER_LET(nodes, csv.column("num_nodes"));
     MUSTER_LET(replicas, csv.column("num_replicas"));
     MUSTER_LET(local, csv.column("local_bsz"));
@@ -60,7 +62,7 @@ Status read_scalability(const std::string& path, ApplicationTables& tables) {
 }
 
 Status read_validation(const std::string& path, std::vector<ApplicationTables::Epoch>& epochs) {
-    MUSTER_LET(csv, CsvFile::open(path, kStrict));
+    MUSTER_LET(csv, CsvFile::open(path, strict()));
     MUSTER_LET(progress, csv.column("progress"));
     MUSTER_LET(iteration, csv.column("iteration"));
     MUSTER_LET(sqr, csv.column("grad_sqr"));
