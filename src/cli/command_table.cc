@@ -104,11 +104,15 @@ Command simulate_command() {
         .group = Group::Cluster,
         .summary = "Play a trace of jobs on a cluster of paper, and report how it went",
         .details =
-            "The production scheduler in virtual time: no controller is asked, nothing is changed. "
+            "The production scheduler in virtual time: nothing is changed, and no controller "
+            "asked. "
             "FILE is what sacct -P printed, a workload in the Standard Workload Format, what "
             "`muster ps --all -o ndjson` printed, a public trace or a table of your own; "
             "docs/simulator.md has the formats and the cluster file, docs/metrics.md what each "
-            "number means. Several policies or seeds are compared. Ctrl-C prints what there is.",
+            "number means. Several policies or seeds are compared. Ctrl-C prints what there "
+            "is.\nWith "
+            "--from-live the running cluster is copied as it is now, with the jobs that run and "
+            "wait; --add and --queues say what would be changed, and both are shown.",
         .flags =
             {{"--trace", "FILE", "the jobs", false, "@files"},
              {"--format", "FORMAT", "of the trace; 'auto' tells it by its first line", false,
@@ -120,6 +124,10 @@ Command simulate_command() {
               "muster (the queues as they are), or one policy in all queues: priority, fifo, "
               "fair, shortest, las; repeat it to compare",
               true, "muster|priority|fifo|fair|shortest|las"},
+             {"--from-live", "", "start from a copy of the running cluster"},
+             {"--add", "SPEC", "what if there were these nodes too (with --from-live)", true},
+             {"--assume", "DURATION",
+              "a waiting job takes so long if nobody told (1h; with --from-live)"},
              {"--seed", "N", "of failures (1)"},
              {"--seeds", "A..B", "one run with each, reported with their spread"},
              {"--parallel", "N", "so many runs at once (1)"},
@@ -148,6 +156,7 @@ Command simulate_command() {
               false, "@files"}},
         .examples =
             {{"muster simulate --trace sacct.txt --cluster 64x8:h100 --report week.html", ""},
+             {"muster simulate --from-live --add 4x8:h100", "what if we had four nodes more"},
              {"muster simulate --trace t.csv --cluster site.yaml --policy muster --policy fifo",
               "compared"},
              {"muster simulate --trace t.csv --cluster 64x8:h100 --failures 6.5 --seeds 1..10",

@@ -1,6 +1,8 @@
 // The copy of a running cluster, against answers of the API's shape.
 #include "experiment/live.h"
 
+#include <regex>
+
 #include <gtest/gtest.h>
 
 #include "cli/test_cluster.h"
@@ -92,6 +94,69 @@ TEST_F(Live, tune_takes_the_history) {
         asked |= line.find("/v1/jobs?") != std::string::npos &&
                  line.find("since=3d") != std::string::npos;
     EXPECT_TRUE(asked);
+}
+
+std::string job(int number, const std::string& state, const std::string& more) {
+    return R"({"id":")" + std::to_string(number) + R"(","number":)" + std::to_string(number) +
+           R"(,"user":"wei","queue":"default","state":")" + state +
+           R"(","code":null,"priority":50,"held":false,"run_ms":60000,"array":null,)" + more + "}";
+}
+
+TEST_F(Live, running_jobs_stay_where_they_are_and_waiting_ones_come_in_their_order) {
+    const std::string spec =
+        R"("spec":{"name":"a","gpus":"h100:1","time":"10m","run":"x","env":{"K":"***"},)"
+        R"("secrets":{"S":"***"},"depends":["1"]})";
+    cluster_.answer("GET /v1/jobs", R"({"items":[)" +
+                                        job(5, "pending", R"("node_names":[],)" + spec) + "," +
+                                        job(4, "pending", R"("node_names":[],)" + spec) + "," +
+                                        job(3, "running", R"("node_names":["n3"],)" + spec) + "," +
+                                        job(2, "running", R"("node_names":["n2"],)" + spec) +
+                                        R"(],"next_cursor":null})");
+    const auto connection = client();
+    const auto paper = fetch_cluster(*connection);
+    ASSERT_TRUE(paper);
+    const auto standing = fetch_jobs(*connection, paper->cluster, {1000}, seconds(5));
+    ASSERT_TRUE(standing) << standing.error().message;
+    EXPECT_EQ(standing->running, 1);
+    EXPECT_EQ(standing->waiting, 2);
+    const std::map<std::string, std::int64_t> left_out = {
+        {"jobs on nodes that are drained or away", 1}};
+    EXPECT_EQ(standing->left_out, left_out);
+    ASSERT_EQ(standing->jobs.size(), 3u);
+    const simulator::study::TraceJob& runs = standing->jobs[0];
+    EXPECT_EQ(runs.name, "3");
+    EXPECT_EQ(runs.submit.ms, 1000);
+    EXPECT_EQ(runs.model.work_ms, 540'000) << "ten minutes less the one it has run";
+    ASSERT_EQ(runs.spec.constraint.size(), 1u);
+    EXPECT_EQ(runs.spec.constraint[0].values, std::vector<std::string>{"n3"});
+    EXPECT_EQ(standing->jobs[1].name, "4");
+    EXPECT_EQ(standing->jobs[2].name, "5");
+    EXPECT_EQ(standing->jobs[1].model.work_ms, 600'000);
+    EXPECT_TRUE(standing->jobs[1].spec.depends.empty() && standing->jobs[1].spec.env.empty());
+}
+
+TEST_F(Live, simulate_shows_what_more_nodes_would_do) {
+    const std::string spec = R"("spec":{"name":"a","gpus":"h100:1","time":"10m","run":"x"})";
+    std::string items;
+    for (int number = 9; number > 1; --number)
+        items += std::string(items.empty() ? "" : ",") +
+                 (number < 4 ? job(number, "running",
+                                   R"("node_names":["n)" + std::string(number == 2 ? "1" : "3") +
+                                       R"("],)" + spec)
+                             : job(number, "pending", R"("node_names":[],)" + spec));
+    cluster_.answer("GET /v1/jobs", R"({"items":[)" + items + R"(],"next_cursor":null})");
+    cli::Output out(-1), err(-1);
+    const std::vector<std::string> words = {"simulate", "--from-live", "--add", "3x2:h100"};
+    EXPECT_EQ(run_verb(cluster_.world(), words, out, err), 0) << err.kept();
+    // Of two devices a node one is broken: each node runs one job, for nine minutes more.
+    EXPECT_TRUE(std::regex_search(out.kept(), std::regex("\n4 +default +in 8m59s +now\n")))
+        << out.kept();
+    EXPECT_NE(err.kept().find("muster, seed 1: 8 succeeded"), std::string::npos) << err.kept();
+    EXPECT_NE(err.kept().find("2 jobs running, 6 waiting now"), std::string::npos) << err.kept();
+    EXPECT_NE(err.kept().find("changed, seed 1: 8 succeeded"), std::string::npos) << err.kept();
+    cli::Output none(-1), why(-1);
+    const std::vector<std::string> wrong = {"simulate", "--add", "3x2:h100"};
+    EXPECT_EQ(run_verb(cluster_.world(), wrong, none, why), 6);
 }
 
 TEST_F(Live, without_history_it_says_so) {

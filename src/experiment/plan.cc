@@ -34,9 +34,7 @@ public:
 
     Result<Plan> make(std::optional<Live> live) && {
         if (live) {
-            plan_.paper = std::move(live->paper);
-            plan_.trace = std::move(live->history);
-            plan_.options.power = plan_.paper.power;
+            MUSTER_TRY(take(*std::move(live)));
         } else {
             MUSTER_TRY(cluster());
             MUSTER_TRY(trace());
@@ -60,6 +58,35 @@ public:
     }
 
 private:
+    Status take(Live live) {
+        plan_.paper = std::move(live.paper);
+        plan_.options.power = plan_.paper.power;
+        plan_.standing = std::move(live.standing);
+        if (live.history) {
+            plan_.trace = *std::move(live.history);
+        } else if (given_.has("trace")) {
+            MUSTER_TRY(trace());
+            const Duration by = live.at - plan_.trace.first();  // Its first job comes now.
+            for (auto& row : plan_.trace.rows) row.submit = row.submit + by;
+        } else {
+            plan_.trace.file = "the running cluster";
+            plan_.trace.format = "live";
+        }
+        if (!given_.has("add") && !given_.has("queues")) return Ok{};
+        auto& changed = plan_.changed.emplace(plan_.paper);
+        for (const std::string& text : given_.values("add")) {
+            MUSTER_LET(more, sim::traces::read_cluster(text));
+            const std::string prefix = "added" + std::to_string(++added_) + "-";
+            for (model::NodeFacts& node : more.cluster.nodes) {
+                node.name = prefix + node.name;
+                for (model::Device& device : node.devices) device.id = prefix + device.id;
+                changed.cluster.nodes.push_back(std::move(node));
+            }
+        }
+        sim::traces::describe(changed);
+        return Ok{};
+    }
+
     Status cluster() {
         const auto text = given_.value("cluster");
         if (!text)
@@ -123,11 +150,13 @@ private:
             if (const auto* problems = std::get_if<spec::Problems>(&parsed))
                 return spec::to_error(*problems, errors::kQueueTree);
             auto& file = std::get<spec::QueueFile>(parsed);
-            plan_.paper.cluster.queues = std::move(file.queues);
-            if (file.rules) plan_.paper.cluster.rules = file.rules;
+            auto& cluster = plan_.changed ? plan_.changed->cluster : plan_.paper.cluster;
+            cluster.queues = std::move(file.queues);
+            if (file.rules) cluster.rules = file.rules;
         }
         sim::traces::add_queues(plan_.paper.cluster, plan_.trace.queues());
-        const auto wrong = spec::check_queues(plan_.paper.cluster.queues);
+        const auto wrong = spec::check_queues(plan_.changed ? plan_.changed->cluster.queues
+                                                            : plan_.paper.cluster.queues);
         if (!wrong.empty())
             return numbered(errors::kQueueTree, "the queues contradict themselves",
                             join(wrong, "\n"));
@@ -146,6 +175,7 @@ private:
             plan_.policies.push_back({name, found->second});
         }
         if (plan_.policies.empty()) plan_.policies.push_back({"muster", std::nullopt});
+        if (plan_.changed) plan_.policies.push_back({"changed", std::nullopt, true});
         return Ok{};
     }
 
@@ -183,6 +213,7 @@ private:
         MUSTER_TRY(whole("jobs", 1, std::int64_t{1} << 40, 0, play.jobs_max));
         const auto all = static_cast<std::int64_t>(plan_.trace.rows.size());
         plan_.jobs = play.jobs_max > 0 ? std::min(play.jobs_max, all) : all;
+        plan_.jobs += std::ssize(plan_.standing);
         if (const auto text = given_.value("checkpoint"); text && *text == "auto") {
             play.checkpoint_auto = true;
         } else {
@@ -221,18 +252,27 @@ private:
     Status bounds() {
         auto& options = plan_.options;
         const auto& rows = plan_.trace.rows;
+        Time first = rows.empty() ? Time{} : rows.front().submit;
+        if (!plan_.standing.empty()) first = plan_.standing.front().submit;
+        const std::int64_t played = plan_.jobs - std::ssize(plan_.standing);
         const std::int64_t span =
-            (rows[static_cast<std::size_t>(plan_.jobs) - 1].submit - rows.front().submit).ms;
+            played == 0
+                ? 0
+                : (rows[static_cast<std::size_t>(played) - 1].submit - rows.front().submit).ms;
         const auto arrivals =
             static_cast<std::int64_t>(static_cast<__int128>(span) * 1000 / plan_.play.compress);
-        const std::int64_t work =
-            plan_.trace.device_ms() / std::max<std::int64_t>(1, plan_.paper.devices);
+        std::int64_t work = plan_.trace.device_ms();
+        for (const auto& job : plan_.standing)
+            for (const model::Role& role : job.spec.roles)
+                work += job.model.work_ms * role.nodes *
+                        (role.devices.empty() ? 0 : role.devices.front().count);
+        work /= std::max<std::int64_t>(1, plan_.paper.devices);
         options.sample_every.ms = std::max<std::int64_t>(1000, std::max(arrivals, work) / kSamples);
         Duration until;
         MUSTER_TRY(length("until", until));
         if (given_.has("until")) {
             if (until.ms == 0) return bad_flag("until", "must be above 0");
-            options.until = rows.front().submit + until;
+            options.until = first + until;
         }
         return Ok{};
     }
@@ -258,6 +298,7 @@ private:
 
     const cli::Invocation& given_;
     Plan plan_;
+    int added_ = 0;
 };
 
 }  // namespace

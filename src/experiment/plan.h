@@ -20,13 +20,16 @@ namespace sim = muster::simulator;
 struct Policy {
     std::string name;  // "muster", or a queue policy: "fifo".
     std::optional<model::QueuePolicy> queues;
+    bool changed = false;  // On the changed cluster.
 };
 
 struct Plan {
     sim::traces::Trace trace;
     sim::models::Applications applications;
     std::optional<sim::models::Throughputs> throughputs;
-    sim::traces::PaperCluster paper;  // With its queues.
+    sim::traces::PaperCluster paper;                   // With its queues.
+    std::optional<sim::traces::PaperCluster> changed;  // What if it were so.
+    std::vector<sim::study::TraceJob> standing;        // Jobs that are there before the trace's.
     sim::traces::Play play;
     sim::study::Options options;  // Of every run; the seed is the run's.
     std::vector<Policy> policies;
@@ -44,7 +47,9 @@ struct Plan {
 /// What was taken from a running cluster, in place of --cluster and --trace.
 struct Live {
     sim::traces::PaperCluster paper;
-    sim::traces::Trace history;
+    std::optional<sim::traces::Trace> history;
+    std::vector<sim::study::TraceJob> standing;
+    Time at;  // Of the copy.
 };
 /// Errors are the user's: a flag's value, a file.
 Result<Plan> make_plan(const cli::Invocation& invocation, std::optional<Live> live = {});

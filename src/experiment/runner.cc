@@ -3,12 +3,55 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace muster::experiment {
 namespace {
 
 using sim::report::RunReport;
+
+/// The jobs that are there, then the trace's.
+class Chain : public sim::study::JobSource {
+public:
+    Chain(const std::vector<sim::study::TraceJob>& standing, const sim::traces::Trace& trace,
+          const sim::traces::Play& play)
+        : standing_(standing), rest_(trace, play) {}
+    std::optional<sim::study::TraceJob> next() override {
+        if (at_ < standing_.size()) return standing_[at_++];
+        auto job = rest_.next();
+        // A waiting job comes a moment after the trace's first would.
+        if (job && !standing_.empty()) job->submit = std::max(job->submit, standing_.back().submit);
+        return job;
+    }
+
+private:
+    const std::vector<sim::study::TraceJob>& standing_;
+    sim::traces::TraceSource rest_;
+    std::size_t at_ = 0;
+};
+
+/// A collector that also remembers when the jobs that were there started and ended.
+class Witness : public sim::report::Collector {
+public:
+    Witness(std::int64_t devices_per_node, const std::vector<sim::study::TraceJob>& standing)
+        : Collector(devices_per_node) {
+        for (const auto& job : standing) names_of_standing_.insert(job.name);
+    }
+    void ended(const sim::study::JobOutcome& job) override {
+        Collector::ended(job);
+        if (!names_of_standing_.contains(job.name)) return;
+        sim::report::StandingJob& one = seen_.emplace_back();
+        one.name = job.name, one.queue = job.queue;
+        if (job.first_start) one.start_ms = (*job.first_start - job.submit).ms;
+        if (job.end) one.end_ms = (*job.end - job.submit).ms;
+    }
+    std::vector<sim::report::StandingJob> take() { return std::move(seen_); }
+
+private:
+    std::set<std::string, std::less<>> names_of_standing_;
+    std::vector<sim::report::StandingJob> seen_;
+};
 
 class Runner {
 public:
@@ -64,7 +107,7 @@ private:
 
     Result<RunReport> run_one(std::size_t index) {
         const Policy& policy = plan_.policies[index / plan_.seeds.size()];
-        sim::study::Cluster cluster = plan_.paper.cluster;
+        sim::study::Cluster cluster = policy.changed ? plan_.changed->cluster : plan_.paper.cluster;
         if (policy.queues) {
             if (cluster.queues.empty()) cluster.queues.emplace_back().name = "default";
             for (model::Queue& queue : cluster.queues) queue.settings.policy = *policy.queues;
@@ -83,6 +126,7 @@ private:
         live.waiting = 0;
         live.events = report.summary.events;
         report.facts.policy = policy.name;
+        if (policy.changed) report.facts.cluster = plan_.changed->words;
         return report;
     }
 
@@ -117,8 +161,8 @@ Result<RunReport> run_study(const Plan& plan, const sim::study::Cluster& cluster
     sim::study::Options options = given;
     sim::models::MeasuredRate rates(plan.rates());
     options.rates = &rates;
-    sim::traces::TraceSource source(plan.trace, play);
-    sim::report::Collector collector(plan.paper.uniform ? plan.paper.devices_per_node : 0);
+    Chain source(plan.standing, plan.trace, play);
+    Witness collector(plan.paper.uniform ? plan.paper.devices_per_node : 0, plan.standing);
     MUSTER_LET(summary, sim::study::run(cluster, source, options, collector));
     sim::report::RunFacts facts;
     facts.seed = options.seed;
@@ -129,7 +173,9 @@ Result<RunReport> run_study(const Plan& plan, const sim::study::Cluster& cluster
     facts.left_out = plan.trace.left_out;
     facts.cluster = plan.paper.words;
     facts.settings = plan.settings;
-    return sim::report::make_report(std::move(facts), summary, collector);
+    RunReport report = sim::report::make_report(std::move(facts), summary, collector);
+    report.standing = collector.take();
+    return report;
 }
 
 Result<std::vector<RunReport>> run_all(const Plan& plan, Gauge& gauge,

@@ -1,14 +1,18 @@
 #include "experiment/simulate.h"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
 
 #include <poll.h>
 
+#include "base/error_codes.h"
 #include "base/units.h"
 #include "cli/files.h"
 #include "cli/format.h"
 #include "cli/panel.h"
 #include "cli/table.h"
+#include "experiment/live.h"
 #include "experiment/runner.h"
 #include "experiment/tune.h"
 
@@ -126,10 +130,80 @@ Status write_reports(cli::App& app, const Plan& plan, std::span<const RunReport>
     return Ok{};
 }
 
+Result<Plan> plan_of(cli::App& app, const cli::Invocation& invocation) {
+    if (!invocation.has("from-live")) {
+        for (const char* flag : {"add", "assume"})
+            if (invocation.has(flag))
+                return numbered(errors::kBadParameter,
+                                std::string("--") + flag + ": needs --from-live");
+        return make_plan(invocation);
+    }
+    if (invocation.has("cluster"))
+        return numbered(errors::kBadParameter, "--cluster: --from-live brings its own", "",
+                        "--add adds nodes to it");
+    Duration assume{3'600'000};
+    if (const auto text = invocation.value("assume")) {
+        MUSTER_LET(length, parse_duration(*text));
+        assume = length;
+    }
+    MUSTER_LET(client, app.client());
+    Live live;
+    live.at = app.now();
+    MUSTER_LET(paper, fetch_cluster(*client));
+    live.paper = std::move(paper);
+    MUSTER_LET(standing, fetch_jobs(*client, live.paper.cluster, live.at, assume));
+    for (const auto& [what, count] : standing.left_out)
+        app.note("note: " + cli::grouped(count) + " " + what + " left out");
+    if (standing.assumed > 0)
+        app.note("note: " + cli::counted(standing.assumed, "waiting job") +
+                 " without expected_time or limit taken to run for " + format_duration(assume) +
+                 " (--assume)");
+    app.note(cli::counted(standing.running, "job") + " running, " + cli::grouped(standing.waiting) +
+             " waiting now");
+    if (standing.jobs.empty() && !invocation.has("trace"))
+        return Error{.code = Code::NotFound,
+                     .message = "no job runs or waits on the cluster",
+                     .fix = "add jobs with --trace"};
+    live.standing = std::move(standing.jobs);
+    return make_plan(invocation, std::move(live));
+}
+
+/// When those that wait now would start, side by side.
+std::string standing_table(const cli::App& app, const Plan& plan, std::span<const RunReport> runs) {
+    constexpr std::size_t kShown = 50;
+    std::vector<cli::TableColumn> heads = {{"WAITING JOB"}, {"QUEUE"}};
+    std::vector<const RunReport*> columns;  // Of the first seed.
+    for (const RunReport& run : runs)
+        if (run.facts.seed == plan.seeds.front()) {
+            columns.push_back(&run);
+            heads.push_back({"STARTS (" + run.facts.policy + ")", true});
+        }
+    cli::Table table(heads);
+    std::size_t shown = 0;
+    const Time begin = plan.standing.front().submit;
+    std::set<std::string> seen;
+    for (const auto& job : plan.standing) {
+        if (job.submit == begin || !seen.insert(job.name).second || shown == kShown) continue;
+        ++shown;
+        table.add(job.name);
+        table.add(job.spec.queue);
+        for (const RunReport* run : columns) {
+            const auto found =
+                std::ranges::find(run->standing, job.name, &sim::report::StandingJob::name);
+            const bool starts = found != run->standing.end() && found->start_ms;
+            table.add(!starts                   ? "never"
+                      : *found->start_ms < 1000 ? "now"
+                                                : "in " + cli::length_text(*found->start_ms));
+        }
+    }
+    return shown == 0 ? ""
+                      : table.render({.width = app.out_width(), .color = app.out_color()}) + "\n";
+}
+
 }  // namespace
 
 int simulate(cli::App& app, const cli::Invocation& invocation) {
-    const auto plan = make_plan(invocation);
+    const auto plan = plan_of(app, invocation);
     if (!plan) return app.fail(plan.error());
     tell_trace(app, plan->trace);
     app.note(plan->trace.format + ": " + cli::counted(plan->jobs, "job") + " on " +
@@ -149,7 +223,10 @@ int simulate(cli::App& app, const cli::Invocation& invocation) {
         app.note("interrupted before any run had begun");
         return kInterrupted;
     }
-    if (plan->json != "-") app.out().write(summary_table(app, *runs));
+    if (plan->json != "-") {
+        if (!plan->standing.empty()) app.out().write(standing_table(app, *plan, *runs));
+        app.out().write(summary_table(app, *runs));
+    }
     app.out().flush();
     tell_runs(app, *runs);
     std::uint64_t events = 0;
@@ -181,7 +258,8 @@ int run_verb(const cli::World& world, std::span<const std::string> words, cli::O
     const bool tunes = given.command->name == "tune";
     // Settings of the client are for a controller; a trace needs none.
     const Status ready = app.prepare(given);
-    if (!ready && tunes && !given.has("trace")) return app.fail(ready.error());
+    const bool asks = tunes ? !given.has("trace") : given.has("from-live");
+    if (!ready && asks) return app.fail(ready.error());
     const int code = tunes ? tune(app, given) : simulate(app, given);
     out.flush();
     if (!out.good() && code == 0) return cli::exit_codes::kError;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr double kHourMs = 3'600'000;
 constexpr double kSlowdownFloorMs = 10'000;  // The usual bound of bounded slowdown.
+constexpr double kArrivalsLeastMs = 60'000;  // Else all came at once.
 constexpr std::size_t kCdfPoints = 201;
 constexpr std::size_t kGroupsMax = 50;
 
@@ -210,7 +211,7 @@ private:
         m.goodput_ratio = ratio(useful, held);
         m.lost_ratio = ratio(static_cast<double>(summary_.lost), held);
         const double arrivals = static_cast<double>((last_submit_ - summary_.first_submit).ms);
-        m.offered_load = ratio(offered_, cluster_ * arrivals).value_or(0);
+        if (arrivals >= kArrivalsLeastMs) m.offered_load = ratio(offered_, cluster_ * arrivals);
         m.makespan_s =
             seconds(std::max<std::int64_t>(0, (summary_.last_end - summary_.first_submit).ms));
         const double failures = static_cast<double>(summary_.node_failures);
@@ -234,9 +235,11 @@ private:
             useful += weight * point.useful;
             total += weight * point.total;
         }
+        if (collector_.knows_scattered()) m.fragmentation = ratio(scattered, free);
+        if ((last_submit_ - summary_.first_submit).ms < static_cast<std::int64_t>(kArrivalsLeastMs))
+            return;
         m.allocation_utilisation_loaded = ratio(held, total);
         m.effective_utilisation_loaded = ratio(useful, total);
-        if (collector_.knows_scattered()) m.fragmentation = ratio(scattered, free);
     }
 
     const Collector& collector_;
@@ -291,7 +294,7 @@ const std::vector<MetricRow>& metric_rows() {
         return value;
     };
     static const std::vector<MetricRow> kRows = {
-        {"offered_load", "offered load", "%", [](M m) -> Maybe { return m.offered_load; }, false},
+        {"offered_load", "offered load", "%", [](M m) { return m.offered_load; }, false},
         {"allocation_utilisation", "allocated", "%",
          [](M m) -> Maybe { return m.allocation_utilisation; }, true},
         {"effective_utilisation", "effective utilisation", "%",

@@ -30,7 +30,7 @@ struct Metrics {
     double allocation_utilisation = 0, effective_utilisation = 0;
     /// The same between the first and the last arrival, without the tail in which it drains.
     std::optional<double> allocation_utilisation_loaded, effective_utilisation_loaded;
-    double offered_load = 0;
+    std::optional<double> offered_load;
     Distribution wait_s, jct_s, slowdown, finish_time_ratio;
     double makespan_s = 0;
     std::optional<double> ettr, goodput_ratio, lost_ratio;

@@ -144,6 +144,20 @@ void write_run(JsonWriter& json, const RunReport& run) {
     json.key("refusals").begin_object();
     for (const auto& [reason, count] : run.refusals) json.field(reason, count);
     json.end_object();
+    if (!run.standing.empty()) {
+        json.key("standing").begin_array();
+        for (const StandingJob& job : run.standing) {
+            json.begin_object().field("job", job.name).field("queue", job.queue);
+            for (const auto& [name, ms] :
+                 {std::pair("start_s", job.start_ms), std::pair("end_s", job.end_ms)}) {
+                std::optional<double> seconds;
+                if (ms) seconds = static_cast<double>(*ms) / 1000;
+                write_number(json.key(name), seconds);
+            }
+            json.end_object();
+        }
+        json.end_array();
+    }
     write_groups(json, "queues", run.measured.queues);
     write_groups(json, "users", run.measured.users);
     json.key("cdf").begin_object();

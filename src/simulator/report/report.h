@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,12 @@ struct RunFacts {
     std::vector<std::pair<std::string, std::string>> settings;  // As they were given.
 };
 
+/// A job that was there when the study began; times since then.
+struct StandingJob {
+    std::string name, queue;
+    std::optional<std::int64_t> start_ms, end_ms;
+};
+
 struct RunReport {
     RunFacts facts;
     study::Summary summary;
@@ -31,6 +38,7 @@ struct RunReport {
     std::vector<Point> points;
     std::vector<std::string> queues;  // Of the points.
     std::map<std::string, std::int64_t, std::less<>> refusals;
+    std::vector<StandingJob> standing;
 
     /// "muster, seed 1".
     std::string name() const;

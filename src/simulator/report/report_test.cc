@@ -64,7 +64,7 @@ TEST(Metrics, by_hand) {
     const Metrics& m = run.metrics;
     EXPECT_DOUBLE_EQ(m.allocation_utilisation, 0.5);
     EXPECT_DOUBLE_EQ(m.effective_utilisation, 1.0 / 3);
-    EXPECT_DOUBLE_EQ(*m.allocation_utilisation_loaded, 0.75) << "only the sample at 0";
+    EXPECT_FALSE(m.allocation_utilisation_loaded || m.offered_load) << "both came at once";
     EXPECT_DOUBLE_EQ(*m.goodput_ratio, 2.0 / 3);
     EXPECT_DOUBLE_EQ(*m.lost_ratio, 1.0 / 6);
     EXPECT_DOUBLE_EQ(m.wait_s.avg, 1800);
@@ -89,6 +89,14 @@ TEST(Metrics, by_hand) {
     ASSERT_EQ(run.users.size(), 2u);
     EXPECT_EQ(run.users[0].name, "b") << "most device-hours first";
     EXPECT_DOUBLE_EQ(run.users[0].held_device_h, 16);
+}
+
+TEST(Metrics, while_jobs_arrive) {
+    World world;
+    world.collector.ended(outcome("a", kHour / 2, 0, 0, 1, 0));
+    const Metrics m = measure(world.collector, world.summary).metrics;
+    EXPECT_DOUBLE_EQ(*m.allocation_utilisation_loaded, 0.75) << "only the sample at 0";
+    EXPECT_DOUBLE_EQ(*m.offered_load, 2) << "16 device-hours in half an hour, on 16 devices";
 }
 
 TEST(Metrics, of_nothing_are_absent_and_not_zero) {

@@ -211,14 +211,15 @@ std::optional<study::TraceJob> TraceSource::next() {
     study::TraceJob job;
     job.name = row.name.empty() ? "job-" + std::to_string(at_) : row.name;
     const std::int64_t since = (row.submit - first).ms;
-    job.submit.ms = first.ms +
-                    static_cast<std::int64_t>(static_cast<__int128>(since) * 1000 / play_.compress);
+    job.submit.ms =
+        first.ms + static_cast<std::int64_t>(static_cast<__int128>(since) * 1000 / play_.compress);
     job.user = trace_.texts[row.user];
     model::JobSpec& spec = job.spec;
     spec.name = job.name;
     spec.queue = trace_.texts[row.queue];
     if (row.priority >= 0) spec.priority = row.priority;
-    spec.time.ms = row.limit_ms;
+    // Who ran right up to his limit ends by himself here: what he did counts.
+    spec.time.ms = row.limit_ms == 0 ? 0 : std::max(row.limit_ms, row.run_ms + 1000);
     spec.expected_time.ms =
         play_.know_durations ? std::max<std::int64_t>(row.run_ms, 1) : row.expected_ms;
     spec.preemptible = row.preemptible;
