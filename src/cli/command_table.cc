@@ -149,6 +149,8 @@ Command simulate_command() {
              {"--restart-cost", "DURATION",
               "a start after the first makes no progress for so long"},
              {"--launch", "DURATION", "from the order to start to the first step"},
+             {"--plan-every", "DURATION",
+              "plan at most so often: faster, and a little later (0: after every change)"},
              {"--strict", "", "refuse a trace with a bad row"},
              {"--report", "FILE", "write a page with plots that needs nothing else", false,
               "@files"},

@@ -221,6 +221,7 @@ private:
         }
         MUSTER_TRY(length("checkpoint-stall", play.checkpoint_stall));
         MUSTER_TRY(length("restart-cost", play.restart_cost));
+        MUSTER_TRY(length("plan-every", plan_.options.plan_every));
         return length("launch", plan_.options.launch);
     }
 

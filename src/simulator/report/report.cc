@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/json_writer.h"
 #include "base/units.h"
@@ -235,7 +236,12 @@ RunReport make_report(RunFacts facts, const study::Summary& summary, const Colle
 
 std::vector<ComparedPolicy> compare(std::span<const RunReport> runs) {
     std::vector<ComparedPolicy> out;
+    std::set<std::string> whole;  // Policies with a run that was not cut short.
+    for (const RunReport& run : runs)
+        if (run.summary.complete) whole.insert(run.facts.policy);
     for (const RunReport& run : runs) {
+        // Half a run beside whole ones would only look like chance.
+        if (!run.summary.complete && whole.contains(run.facts.policy)) continue;
         auto at = std::ranges::find(out, run.facts.policy, &ComparedPolicy::policy);
         if (at == out.end()) {
             out.push_back({run.facts.policy, {}});

@@ -170,6 +170,10 @@ TEST(Report, compares_seeds_with_their_spread) {
     EXPECT_DOUBLE_EQ(compared[0].metrics[row]->mean, 3.5 * 3600);
     EXPECT_DOUBLE_EQ(compared[0].metrics[row]->most, 4 * 3600);
     EXPECT_EQ(to_json(runs), to_json(runs));
+    runs[1].summary.complete = false;
+    EXPECT_EQ(compare(runs)[0].metrics[row]->runs, 1) << "a run that was cut short is left out";
+    runs[0].summary.complete = false;
+    EXPECT_EQ(compare(runs)[0].metrics[row]->runs, 2) << "unless all were";
 }
 
 TEST(Report, page_needs_nothing_else_and_no_text_leaves_its_script) {
