@@ -14,7 +14,6 @@ using model::QueuePolicy;
 using sim::report::RunReport;
 using sim::study::Cluster;
 
-constexpr std::int64_t kMinute = 60'000, kDay = 24 * 60 * kMinute;
 constexpr std::int64_t kJobsLeast = 8;  // Of the smallest part that a search looks at.
 
 /// One thing that may be set, its values, and how.

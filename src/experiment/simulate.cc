@@ -42,8 +42,7 @@ void tell_trace(cli::App& app, const sim::traces::Trace& trace) {
 class Bar {
 public:
     Bar(cli::App& app, const Plan& plan, const Gauge& gauge)
-        : app_(app),
-          plan_(plan),
+        : plan_(plan),
           gauge_(gauge),
           panel_(app.out(), app.err(), app.world().err_tty),
           begin_(std::chrono::steady_clock::now()) {}
@@ -66,7 +65,6 @@ public:
     }
 
 private:
-    cli::App& app_;
     const Plan& plan_;
     const Gauge& gauge_;
     cli::Panel panel_;

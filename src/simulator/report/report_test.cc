@@ -158,7 +158,7 @@ TEST(Collector, queues_beyond_the_bound_are_one) {
 TEST(Report, compares_seeds_with_their_spread) {
     const World world;
     std::vector<RunReport> runs;
-    for (const std::uint64_t seed : {1, 2})
+    for (const std::uint64_t seed : {1u, 2u})
         runs.push_back(make_report({.policy = "muster", .seed = seed, .trace = "t</script>"},
                                    world.summary, world.collector));
     runs[1].measured.metrics.makespan_s = 4 * 3600;

@@ -21,7 +21,6 @@ Status read_openb(Reading& reading) {
     MUSTER_LET(deleted, file.column("deletion_time"));
     MUSTER_LET(scheduled, file.column("scheduled_time"));
     const auto models = file.find("gpu_spec");
-    const auto qos = file.find("qos");
     reading.trace.relative = true;
     reading.trace.notes.emplace_back(
         "openb: pods that still ran when the trace ends count as ended then");
@@ -43,7 +42,6 @@ Status read_openb(Reading& reading) {
         if (end < begin) row.refuse(deleted, "before it was bound");
         job.run_ms = (end - begin).ms;
         if (models) job.kinds = reading.trace.texts.of(lower(row.text(*models)));
-        if (qos) job.preemptible = row.text(*qos) == "BE";
         reading.add(row, std::move(job));
     });
 }
