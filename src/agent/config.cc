@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <yaml-cpp/yaml.h>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "net/listener.h"

@@ -1,5 +1,7 @@
 #include "controller/config.h"
 
+#include <yaml-cpp/yaml.h>
+
 #include "base/text.h"
 #include "base/units.h"
 #include "spec/config_reader.h"

@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include <yaml-cpp/yaml.h>
+
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -13,6 +15,9 @@ namespace muster::spec {
 void ConfigReader::complain(const YAML::Mark& mark, const std::string& what) {
     problems_.push_back(file_ + ":" + std::to_string(mark.line + 1) + ":" +
                         std::to_string(mark.column + 1) + ": " + what);
+}
+void ConfigReader::complain(const YAML::Node& node, const std::string& what) {
+    complain(node.Mark(), what);
 }
 
 std::string ConfigReader::text(const YAML::Node& node, const std::string& field) {

@@ -1,18 +1,22 @@
 // Reads the files of the daemons (controller.yaml, agent.yaml): every problem at once, each
 // "file:line:col: field: what is wrong", and their JSON schemas from the same tables of fields.
 //
-// Brings yaml-cpp along: for the two config.cc alone.
+// For the two config.cc alone, which include yaml-cpp.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include <yaml-cpp/yaml.h>
 
 #include "base/id.h"
 #include "spec/config_field.h"
+
+namespace YAML {
+class Node;
+struct Mark;
+}  // namespace YAML
 
 namespace muster::spec {
 
@@ -22,7 +26,7 @@ public:
         : problems_(problems), file_(std::move(file)) {}
 
     void complain(const YAML::Mark& mark, const std::string& what);
-    void complain(const YAML::Node& node, const std::string& what) { complain(node.Mark(), what); }
+    void complain(const YAML::Node& node, const std::string& what);
 
     std::string text(const YAML::Node& node, const std::string& field);
     std::vector<std::string> texts(const YAML::Node& node, const std::string& field);
