@@ -437,6 +437,11 @@ private:
     /// Never more than the device has (F27), and never beside a whole owner (F28).
     static void take_device(NodeUse& use, DeviceShare more) {
         std::int64_t sum = more.share;
+        if (use.devices.empty() || use.devices.back().device < more.device) {  // In their order.
+            MUSTER_REQUIRE(sum <= 1000);
+            use.devices.push_back(std::move(more));
+            return;
+        }
         for (const DeviceShare& other : use.shares_of(more.device)) sum += other.share;
         MUSTER_REQUIRE(sum <= 1000);
         const auto at = std::ranges::upper_bound(use.devices, more);
@@ -459,6 +464,14 @@ private:
         for (const Placed& slot : extra_of(job).allocation->slots) {
             NodeUse& use = tables_.node_use.edit(slot.node.value);
             use.cpus -= slot.cpus, use.memory -= slot.memory, use.disk -= slot.disk;
+            if (use.jobs.size() == 1) {  // All of it is this job's.
+                MUSTER_REQUIRE(use.jobs.front() == job.id);
+                MUSTER_REQUIRE(use.devices.size() == slot.devices.size());
+                use.devices.clear();
+                use.jobs.clear();
+                use.exclusive = false;
+                continue;
+            }
             for (const std::string& device : slot.devices) {
                 const auto at = std::ranges::lower_bound(use.devices, share(job, slot, device));
                 MUSTER_REQUIRE(at != use.devices.end() && *at == share(job, slot, device));

@@ -115,13 +115,16 @@ void weigh(const State& state, Allocation& allocation) {
         // Mostly they are all alike: looked up one by one, added once a kind.
         const model::Device* alike = nullptr;
         std::int64_t share = 0;
-        for (const std::string& id : slot.devices) {
-            const auto at = std::ranges::lower_bound(devices, id, {}, &model::Device::id);
+        auto at = devices.begin();
+        for (const std::string& id : slot.devices) {  // Both are in order; mostly it is the next.
+            if (at == devices.end() || at->id != id)
+                at = std::ranges::lower_bound(devices, id, {}, &model::Device::id);
             const bool same = alike != nullptr && alike->kind == at->kind &&
                               alike->device_class == at->device_class;
             if (alike != nullptr && !same) add(*alike, share), share = 0;
             alike = &*at;
             share += slot.share == 0 ? 1000 : slot.share;
+            ++at;
         }
         if (alike != nullptr) add(*alike, share);
     }
