@@ -249,7 +249,12 @@ double next_plan_p99(const Hooks& hooks, int nodes, int jobs, double* median, do
         for (int more = 0; !plan.complete; ++more) {
             world.accept(plan = world.index.plan(world.now));
             if (more < 1000) continue;
-            note(hooks, "next: a thousand plans after end %d, and none is complete", i);
+            note(hooks,
+                 "next: a thousand plans after end %d, and none is complete; the last has %zu "
+                 "starts, %zu stops, %zu promises, %zu bookings, %zu reasons",
+                 i, plan.starts.size(), plan.stops.size(), plan.promises.size(),
+                 plan.bookings ? plan.bookings->size() : 0,
+                 plan.waits.size() + plan.shape_waits.size());
             return -1;
         }
     }
