@@ -55,13 +55,18 @@ void PlanIndex::State::show(NodeEntry& node) {
                step);
         node.cpu_step = step;
     }
+    bool idle = false;
     for (NodePool& share : node.pools) {
+        idle |= share.free > 0 || std::ranges::any_of(share.parts, [](const PartBook& part) {
+                    return part.milli < 1000;
+                });
         pools[share.pool].partly.put(node.at, visible && !share.parts.empty());
         const std::int32_t free = visible ? std::max(0, share.free) : 0;
         if (free == share.shown) continue;
         put_on(*this, node, kFirstPoolShelf + share.pool, share.shown, free);
         share.shown = free;
     }
+    used_up.put(node.at, visible && !idle && !node.pools.empty());
     node.visible = visible;
 }
 

@@ -151,12 +151,14 @@ struct Apply {
         at->second.shape = change.shape;
         at->second.queue = &queue_of(change.shape.queue);
         at->second.queue->shapes[change.shape.id] = &at->second;
+        at->second.typical = state.fragmentation.enter(change.shape);
     }
     void operator()(const ShapeRemoved& change) {
         const auto at = state.shapes.find(change.id);
         MUSTER_REQUIRE(at != state.shapes.end() && at->second.jobs == 0);
         forget(at->second);
         at->second.queue->shapes.erase(change.id);
+        state.fragmentation.leave(at->second.shape);
         state.shapes.erase(at);
     }
     void operator()(const JobQueued& change) {
@@ -178,6 +180,7 @@ struct Apply {
         job.shape = &state.shapes.at(change.shape);
         ++job.shape->jobs;
         ++job.shape->queue->pending;
+        ask(*job.shape, change.count);
         if (change.claim != nullptr) {
             state.claimants.insert(change.id);
             claim(job, true);
@@ -217,6 +220,7 @@ struct Apply {
             if (!node.bookings.empty()) state.wake_at(node);
         }
         job.demand = demand_of(job);
+        ask(*job.shape, 1);
         weigh(job);
         rates(job, +1);
         state.use(&queue, *job.user_book, job.demand, +1);
@@ -270,6 +274,9 @@ private:
         UserBook& book = queue.users[user];
         book.used.resize(state.resources.size());
         return book;
+    }
+    void ask(const ShapeEntry& entry, std::int64_t jobs) {
+        state.fragmentation.count(entry.shape, entry.typical, jobs);
     }
     void set_parent(QueueEntry& queue, QueueId parent) {
         QueueEntry* to = parent ? &queue_of(parent) : nullptr;
@@ -326,6 +333,7 @@ private:
         }
         --job.shape->jobs;
         --job.shape->queue->pending;
+        ask(*job.shape, -job.ask.count);
         state.queued.erase(at);
     }
     /// Puts a promise into the books of its nodes, or takes it out.
@@ -370,6 +378,7 @@ private:
     void release(std::map<JobId, StartedJob>::iterator at) {
         StartedJob& job = at->second;
         if (!state.stale) state.count_span(job, -1);
+        ask(*job.shape, -1);
         state.use(job.shape->queue, *job.user_book, job.demand, -1);
         rates(job, -1);
         auto& priorities = job.shape->queue->priorities;

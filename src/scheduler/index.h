@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "scheduler/bitmap.h"
+#include "scheduler/fragmentation.h"
 #include "scheduler/plan.h"
 
 namespace muster::scheduler {
@@ -279,6 +280,8 @@ struct ShapeEntry {
     QueueEntry* queue = nullptr;
     std::uint64_t prepared = 0;  // State::pools_version that the rest follows from.
     std::vector<GroupPlan> groups;
+    std::vector<Typical*> typical;  // By group.
+
     std::shared_ptr<Constraint> constraint;  // Null: none.
     bool never = false;                      // Does not fit on the empty cluster.
     bool never_known = false;
@@ -346,6 +349,9 @@ struct PlanIndex::State {
     std::vector<Pool> pools;
     std::vector<Shelf> shelves;
     Bitmap booked;  // Nodes with a window or a booking.
+    /// Visible nodes with devices, of which nothing is idle.
+    Bitmap used_up;
+    Fragmentation fragmentation;
     std::uint64_t pools_version = 1, nodes_version = 1;
     std::map<std::string, std::weak_ptr<Constraint>> constraints;
     std::int64_t cpus_total = 0, memory_total = 0, devices_total = 0;  // Of known nodes; GiB.
@@ -371,7 +377,8 @@ struct PlanIndex::State {
     // ---- layout.cc
     void lay_out();  // If it is stale.
     std::uint32_t pool_of(const model::Device& device);
-    void prepare(ShapeEntry& entry);                        // If it is stale.
+    void prepare(ShapeEntry& entry);  // If it is stale.
+    std::shared_ptr<Constraint> constraint_of(const std::vector<model::ConstraintTerm>& terms);
     std::uint32_t level_of(const std::string& name) const;  // kNone: no such level.
     void place_bookings();
     void count_spans();

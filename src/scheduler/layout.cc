@@ -154,6 +154,7 @@ void PlanIndex::State::lay_out() {
     size_pools(*this);
     make_shelves(*this);
     for (Pool& pool : pools) pool.partly.resize(order.size());
+    used_up.resize(order.size());
     place_windows(*this);
     stale = false;
     unusable = 0;
@@ -263,17 +264,22 @@ void PlanIndex::State::prepare(ShapeEntry& entry) {
     for (const GroupAsk& group : entry.shape.groups)
         entry.groups.push_back({choices_of(*this, entry.shape, group)});
     if (entry.shape.constraint.empty() || entry.constraint != nullptr) return;
-    std::weak_ptr<Constraint>& known = constraints[key_of(entry.shape.constraint)];
+    entry.constraint = constraint_of(entry.shape.constraint);
+}
+
+std::shared_ptr<Constraint> PlanIndex::State::constraint_of(
+    const std::vector<model::ConstraintTerm>& terms) {
+    std::weak_ptr<Constraint>& known = constraints[key_of(terms)];
     auto constraint = known.lock();
     if (constraint == nullptr) {
         constraint = std::make_shared<Constraint>();
-        constraint->terms = entry.shape.constraint;
+        constraint->terms = terms;
         constraint->nodes.resize(order.size());
         for (const NodeEntry* node : order)
             constraint->nodes.put(node->at, satisfies(constraint->terms, *node->facts));
         known = constraint;
     }
-    entry.constraint = constraint;
+    return constraint;
 }
 
 }  // namespace muster::scheduler

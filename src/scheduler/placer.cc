@@ -109,9 +109,27 @@ std::optional<Placement> Placer::place(const Request& request) {
 bool Placer::place_group(std::uint32_t group, Placement& out) {
     const GroupAsk& ask = request_->shape->shape.groups[group];
     const std::int64_t nodes = ask.nodes + (group == 0 ? request_->elastic_extra : 0);
-    for (const Choice& choice : request_->shape->groups[group].choices)
-        if (place_choice(group, choice, nodes, out)) return true;
+    const std::int64_t spares = group == 0 ? request_->shape->shape.topology.spares : 0;
+    const std::span<const Choice> choices = request_->shape->groups[group].choices;
+    for (std::size_t first = 0, end = 1; first < choices.size(); first = end++) {
+        if (nodes + spares > 1) {
+            if (place_choice(group, choices[first], nodes, out)) return true;
+            continue;
+        }
+        while (end < choices.size() && as_good(choices[first], choices[end])) ++end;
+        if (place_single(group, choices.subspan(first, end - first), out)) return true;
+    }
     return false;
+}
+
+/// Whether nobody would rather have one than the other: kinds of equal speed.
+bool Placer::as_good(const Choice& a, const Choice& b) const {
+    if (a.alternative != b.alternative || a.kind.empty() || b.kind.empty()) return false;
+    if (a.shelves.empty() || b.shelves.empty()) return false;
+    const auto speed = [&](const Choice& choice) {
+        return state_.pools[choice.shelves.front() - kFirstPoolShelf].speed;
+    };
+    return speed(a) == speed(b);
 }
 
 bool Placer::within_limits(const Demand& demand, std::uint32_t group) {
@@ -128,33 +146,45 @@ bool Placer::within_limits(const Demand& demand, std::uint32_t group) {
     return false;
 }
 
-bool Placer::place_choice(std::uint32_t group, const Choice& choice, std::int64_t nodes,
-                          Placement& out) {
+/// Limits first (F18, F22): nothing is looked for that could not be had.
+bool Placer::may_have(std::uint32_t group, const Choice& choice, std::int64_t nodes) {
     const GroupAsk& ask = request_->shape->shape.groups[group];
-    const std::int64_t spares = group == 0 ? request_->shape->shape.topology.spares : 0;
-    // Limits first (F18, F22): nothing is looked for that could not be had.
     Demand rough = choice.demand;
-    for (auto& [resource, amount] : rough) amount *= nodes + spares;
-    if (ask.memory.value > 0) rough.emplace_back(2, ask.memory.value * (nodes + spares));
-    if (ask.cpus.value > 0) rough.emplace_back(1, ask.cpus.value * (nodes + spares));
+    for (auto& [resource, amount] : rough) amount *= nodes;
+    if (ask.memory.value > 0) rough.emplace_back(2, ask.memory.value * nodes);
+    if (ask.cpus.value > 0) rough.emplace_back(1, ask.cpus.value * nodes);
     if (!within_limits(rough, group)) return false;
     refusal_.searched = true;
     std::int32_t most = 0;
     for (const std::uint32_t shelf : choice.shelves)
         most = std::max(most, state_.shelves[shelf].most);
-    if (choice.step > most) return false;
+    return choice.step <= most;
+}
+
+bool Placer::place_choice(std::uint32_t group, const Choice& choice, std::int64_t nodes,
+                          Placement& out) {
+    const GroupAsk& ask = request_->shape->shape.groups[group];
+    const std::int64_t spares = group == 0 ? request_->shape->shape.topology.spares : 0;
+    if (!may_have(group, choice, nodes + spares)) return false;
     mark_ = ++state_.marks;
     std::vector<NodeEntry*> found;
-    if (nodes + spares == 1) {
-        NodeEntry* node = choice.part_milli > 0 || choice.part_memory.value > 0
-                              ? part_node(ask, choice)
-                              : one_node(ask, choice);
-        if (node == nullptr) return false;
-        found.push_back(node);
-    } else if (!gang(ask, choice, nodes + spares, found)) {
-        return false;
-    }
+    if (!gang(ask, choice, nodes + spares, found)) return false;
     return slots_of(group, choice, found, spares, out);
+}
+
+bool Placer::place_single(std::uint32_t group, std::span<const Choice> choices, Placement& out) {
+    std::vector<const Choice*> open;
+    for (const Choice& choice : choices)
+        if (may_have(group, choice, 1)) open.push_back(&choice);
+    while (!open.empty()) {
+        mark_ = ++state_.marks;
+        const auto [node, choice] = single(request_->shape->shape.groups[group], open);
+        if (node == nullptr) return false;
+        std::vector<NodeEntry*> found = {node};
+        if (slots_of(group, *choice, found, 0, out)) return true;
+        std::erase(open, choice);  // Beyond a limit with the CPUs that it would get there.
+    }
+    return false;
 }
 
 bool Placer::slots_of(std::uint32_t group, const Choice& choice, std::vector<NodeEntry*>& nodes,
@@ -368,71 +398,6 @@ bool Placer::may_use(NodeEntry& node, const GroupAsk& group, const Choice& choic
         return false;
     }
     return true;
-}
-
-// ---- one node ---------------------------------------------------------------------------------
-
-/// An idle node out of the domain that has fewest of them: whole domains stay whole (F11).
-NodeEntry* Placer::idle_node(const GroupAsk& group, const Choice& choice, const Shelf& shelf) {
-    if (state_.levels.empty()) return nullptr;
-    const std::size_t level = state_.levels.size() - 1;
-    const auto step = static_cast<std::size_t>(shelf.most - 1);
-    const std::vector<std::int32_t>& counts = shelf.counts[level][step];
-    std::size_t best = counts.size();
-    for (std::size_t i = 0; i < counts.size(); ++i)
-        if (counts[i] > 0 && (best == counts.size() || counts[i] < counts[best])) best = i;
-    if (best == counts.size()) return nullptr;
-    const Domain& domain = state_.domains[level][best];
-    const Bitmap& nodes = shelf.exact[step];
-    for (std::size_t at = nodes.next(domain.first, domain.last); at != Bitmap::kNone;
-         at = nodes.next(at + 1, domain.last))
-        if (fits(*state_.order[at], group, choice)) return state_.order[at];
-    return nullptr;
-}
-
-NodeEntry* Placer::one_node(const GroupAsk& group, const Choice& choice) {
-    std::int32_t most = 0;
-    for (const std::uint32_t id : choice.shelves) most = std::max(most, state_.shelves[id].most);
-    const bool devices = choice.count > 0;
-    const auto try_step = [&](std::uint32_t id, std::int32_t step) -> NodeEntry* {
-        const Shelf& shelf = state_.shelves[id];
-        if (step > shelf.most) return nullptr;
-        if (devices && step == shelf.most)
-            if (NodeEntry* node = idle_node(group, choice, shelf)) return node;
-        const Bitmap& nodes = shelf.exact[static_cast<std::size_t>(step - 1)];
-        for (std::size_t at = nodes.next(0, state_.order.size()); at != Bitmap::kNone;
-             at = nodes.next(at + 1, state_.order.size()))
-            if (fits(*state_.order[at], group, choice)) return state_.order[at];
-        return nullptr;
-    };
-    if (devices) {  // The tightest, of whatever pool.
-        for (std::int32_t step = choice.step; step <= most; ++step)
-            for (const std::uint32_t id : choice.shelves)
-                if (NodeEntry* node = try_step(id, step)) return node;
-        return nullptr;
-    }
-    for (const std::uint32_t id : choice.shelves)  // Device nodes last.
-        for (std::int32_t step = choice.step; step <= most; ++step)
-            if (NodeEntry* node = try_step(id, step)) return node;
-    return nullptr;
-}
-
-/// Part of a device: the tightest of those given away in parts already, else a whole one.
-NodeEntry* Placer::part_node(const GroupAsk& group, const Choice& choice) {
-    NodeEntry* best = nullptr;
-    std::int64_t best_left = 1001;
-    for (const std::uint32_t id : choice.shelves) {
-        const Bitmap& nodes = state_.pools[id - kFirstPoolShelf].partly;
-        for (std::size_t at = nodes.next(0, state_.order.size());
-             at != Bitmap::kNone && best_left > 0; at = nodes.next(at + 1, state_.order.size())) {
-            const auto fit = fits(*state_.order[at], group, choice);
-            if (!fit || fit->left >= best_left) continue;
-            const auto& parts = state_.order[at]->pools[fit->pool].parts;
-            if (std::ranges::find(parts, fit->device, &PartBook::device) == parts.end()) continue;
-            best = state_.order[at], best_left = fit->left;
-        }
-    }
-    return best != nullptr ? best : one_node(group, choice);
 }
 
 // ---- gangs ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/draft.h"
@@ -75,9 +76,19 @@ private:
     bool place_group(std::uint32_t group, Placement& out);
     bool place_choice(std::uint32_t group, const Choice& choice, std::int64_t nodes,
                       Placement& out);
-    NodeEntry* one_node(const GroupAsk& group, const Choice& choice);
+    bool place_single(std::uint32_t group, std::span<const Choice> choices, Placement& out);
+    bool may_have(std::uint32_t group, const Choice& choice, std::int64_t nodes);
+    bool as_good(const Choice& a, const Choice& b) const;
+    // ---- single.cc
+    struct Single;
+    std::pair<NodeEntry*, const Choice*> single(const GroupAsk& group,
+                                                std::span<const Choice* const> choices);
+    void offer(Single& best, NodeEntry& node, const Choice& choice, std::int64_t rank);
+    void on_parts(Single& best, const Choice& choice);
+    void on_devices(Single& best, const Choice& choice);
+    void without_devices(Single& best, const Choice& choice);
     NodeEntry* idle_node(const GroupAsk& group, const Choice& choice, const Shelf& shelf);
-    NodeEntry* part_node(const GroupAsk& group, const Choice& choice);
+    // ---- placer.cc
     bool gang(const GroupAsk& group, const Choice& choice, std::int64_t nodes,
               std::vector<NodeEntry*>& out);
     bool gather(const GroupAsk& group, const Choice& choice, std::uint32_t level,

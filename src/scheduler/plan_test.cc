@@ -26,6 +26,22 @@ const Row kRows[] = {
     {"work_without_devices_keeps_off_device_nodes", "node 1 gpus=8 \n node 2 \n job 1 cpus=4",
      "1:n2"},
     {"and_takes_them_if_it_must", "node 1 gpus=8 \n node 2 cpus=2 \n job 1 cpus=4", "1:n1"},
+    {"but_first_those_with_no_device_idle",
+     "node 1 gpus=8 cpus=16 \n node 2 gpus=8 cpus=128 \n run 9 gpus=8 cpus=8 node=2 \n job 1 "
+     "cpus=4",
+     "1:n2"},
+    {"devices_keep_the_cpus_that_are_asked_with_them",
+     "node 1 gpus=4 cpus=32 \n node 2 gpus=4 cpus=128 \n node 3 gpus=4 cpus=32 \n"
+     "run 9 gpus=1 cpus=8 node=3 \n job 1 gpus=1 cpus=32",
+     "1:n2"},
+    {"a_kind_that_is_asked_for_by_name_is_left",
+     "node 1 gpus=1 kind=a100 \n node 2 gpus=1 kind=h100 \n node 3 gpus=1 kind=a100 \n"
+     "run 9 gpus=1 kind=a100 node=3 \n job 1 gpus=1 kind=any",
+     "1:n2"},
+    {"what_is_asked_for_counts_while_it_waits",
+     "node 1 gpus=1 kind=a100 \n node 2 gpus=1 kind=h100 \n job 1 gpus=1 kind=any \n"
+     "job 2 gpus=1 kind=a100 begin=5000",
+     "1:n2"},
     {"priority_then_submission_then_id",
      "node 1 gpus=1 \n job 1 gpus=1 at=5 \n job 2 gpus=1 prio=60 at=9 \n job 3 gpus=1 at=4",
      "2:n1"},
