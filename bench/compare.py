@@ -1,7 +1,7 @@
 """bench/run.sh compare --traces DIR [--quick] [--only NAME] [--seeds N] [--parallel N]: Muster beside published results.
 
 One JSON line a figure on standard output, as they come. A full run writes docs/results.md from them; with --quick,
---only or --seeds that page is left alone. Ends with 1 if a figure is outside its bound or a comparison failed."""
+--only or --seeds that page is left alone. `--lines FILE` makes the page from lines kept of earlier runs. Ends with 1 if a figure is outside its bound or a comparison failed."""
 
 import json
 import os
@@ -67,7 +67,18 @@ def page(sections, figures):
     return "\n".join(parts)
 
 
+def write_page(figures):
+    told = subprocess.run([PROGRAM, "--sections"], capture_output=True, text=True, check=True).stdout
+    with open(PAGE, "w", encoding="utf-8") as out:
+        out.write(page([json.loads(line) for line in told.splitlines()], figures))
+    print(f"written: {os.path.relpath(PAGE)}", file=sys.stderr)
+
+
 def main(arguments):
+    if len(arguments) == 2 and arguments[0] == "--lines":
+        with open(arguments[1], encoding="utf-8") as kept:
+            write_page([json.loads(line) for line in kept])
+        return 0
     if "--traces" not in arguments:
         sys.exit(__doc__)
     figures, code = lines_of(arguments)
@@ -77,10 +88,7 @@ def main(arguments):
     for what in outside:
         print(f"outside its bound: {what}", file=sys.stderr)
     if code == 0 and not {"--quick", "--only", "--seeds", "--list"} & set(arguments):
-        told = subprocess.run([PROGRAM, "--sections"], capture_output=True, text=True, check=True).stdout
-        with open(PAGE, "w", encoding="utf-8") as out:
-            out.write(page([json.loads(line) for line in told.splitlines()], figures))
-        print(f"written: {os.path.relpath(PAGE)}", file=sys.stderr)
+        write_page(figures)
     return code or (1 if outside else 0)
 
 
