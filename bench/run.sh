@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench/run.sh NAME [--quick] [--peer]: builds what the benchmark needs, runs it, and prints one JSON line a figure
-# and nothing else on standard output. NAME: e2e, scheduler, compare.
+# and nothing else on standard output. NAME: e2e, scheduler, simulator, compare.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:-}

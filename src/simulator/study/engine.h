@@ -157,6 +157,7 @@ private:
 
     Time core_armed_ = kNever, plan_armed_ = kNever;
     bool plan_wanted_ = false, planning_ = false;
+    bool refused_ = false;  // Core did not take a part of the plan.
     std::optional<Time> last_plan_;
     std::optional<scheduler::Plan> proposal_;
 

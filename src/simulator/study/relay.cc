@@ -54,6 +54,8 @@ void Engine::follow(const scheduler::Change& change) {
         hold(started->id);
     else if (const auto* released = std::get_if<scheduler::JobReleased>(&change))
         let_go(released->id);
+    else if (std::holds_alternative<scheduler::PlanRefused>(change))
+        refused_ = true;
 }
 
 void Engine::feed_host(std::uint32_t number, node::Event event) {
@@ -154,7 +156,10 @@ void Engine::plan() {
 
 void Engine::propose(scheduler::Plan plan) {
     const bool complete = plan.complete;
+    const bool wanted = std::exchange(plan_wanted_, false);
     (void)feed_core(core::PlanProposed{std::move(plan)});
+    // What core made of it the planner knows, unless core refused a part.
+    plan_wanted_ = wanted || std::exchange(refused_, false);
     drain();
     if (!complete) plan_wanted_ = true;
 }
