@@ -107,6 +107,7 @@ Status Engine::check_inputs() const {
         return invalid("failures: lemons are 0 to 1000 of 1,000 nodes, their factor is at least 1");
     for (const auto& [what, length] : {std::pair{"plan_latency", options_.plan_latency},
                                        {"plan_every", options_.plan_every},
+                                       {"wake_every", options_.wake_every},
                                        {"launch", options_.launch},
                                        {"stop", options_.stop},
                                        {"sample_every", options_.sample_every},

@@ -1,6 +1,7 @@
 // What jobs do with what they hold: work, save, restore, and lose what was not saved.
 #include <algorithm>
 
+#include "core/checkpoint_interval.h"
 #include "simulator/study/engine.h"
 
 namespace muster::simulator::study {
@@ -111,8 +112,19 @@ void Engine::let_go(JobId id) {
 
 // ---- work -------------------------------------------------------------------------------------
 
+/// As a real controller would: the rate that is expected, and what was seen here so far.
 Duration Engine::interval_of(const LiveJob& job) const {
-    return job.model.checkpoint_every;
+    if (!job.model.checkpoint_auto) return job.model.checkpoint_every;
+    const models::FailureRules& rules = failures_.rules();
+    const bool fails =
+        rules.law == models::FailureLaw::Exponential || rules.law == models::FailureLaw::Weibull;
+    const core::FailureCount fleet{fails ? rules.rate / 100 : 0, 10'000};
+    const core::FailureCount seen{
+        summary_.node_failures,
+        static_cast<std::int64_t>(ledger_.nodes_up_sum / std::int64_t{86'400'000})};
+    const auto nodes = static_cast<std::int64_t>(job.running.nodes.size());
+    return core::checkpoint_interval(core::mean_time_to_failure(nodes, fleet, seen),
+                                     job.model.checkpoint_stall);
 }
 
 /// All its tasks run.

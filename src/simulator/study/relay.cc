@@ -4,6 +4,12 @@
 #include "simulator/study/engine.h"
 
 namespace muster::simulator::study {
+namespace {
+
+/// A plan that wants to be called again so soon is not done yet.
+constexpr Duration kBurst{50};
+
+}  // namespace
 
 void Engine::drain() {
     while (!under_way_.empty()) {
@@ -144,8 +150,11 @@ void Engine::plan() {
     last_plan_ = now_;
     scheduler::Plan made = index_.plan(now_);
     ++summary_.events, ++summary_.plans;
-    if (made.wake < plan_armed_) {
-        plan_armed_ = std::max(made.wake, now_);
+    // A search for victims that goes on in the next plan is not put off.
+    const bool burst = made.wake <= now_ + kBurst;
+    const Time wake = burst ? made.wake : std::max(made.wake, now_ + options_.wake_every);
+    if (made.wake != kNever && wake < plan_armed_) {
+        plan_armed_ = std::max(wake, now_);
         calendar_.put(plan_armed_, Happening::Plan);
     }
     if (options_.plan_latency.ms == 0) return propose(std::move(made));

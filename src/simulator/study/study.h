@@ -148,13 +148,16 @@ struct Options {
     core::Settings settings;  // `lease` is not used: see detection.
     models::FailureRules failures;
     models::PowerRules power;
-    Duration plan_latency;     // From a change to the plan that answers it.
-    Duration plan_every;       // At least so long between two plans; 0: after every change.
-    Duration launch;           // From the order to start to the barrier: pull, setup.
-    Duration stop;             // From SIGTERM, or the end of a save, to the empty cgroup.
-    Duration sample_every;     // 0: never.
-    Time until = kNever;       // The study ends then, whatever is live.
-    bool check_books = false;  // Of core, after every step: slow, for tests.
+    Duration plan_latency;  // From a change to the plan that answers it.
+    Duration plan_every;    // At least so long between two plans; 0: after every change.
+    /// At least so long until a plan that only time asks for: a better window is looked for, a
+    /// back- off is over.
+    Duration wake_every{10'000};
+    Duration launch;                     // From the order to start to the barrier: pull, setup.
+    Duration stop;                       // From SIGTERM, or the end of a save, to the empty cgroup.
+    Duration sample_every;               // 0: never.
+    Time until = kNever;                 // The study ends then, whatever is live.
+    bool check_books = false;            // Of core, after every step: slow, for tests.
     models::RateModel* rates = nullptr;  // Not owned. Null: UniformRate.
     /// Called now and then (every 4,096 events); false ends the study, with what it has.
     std::function<bool(const Progress&)> progress;
