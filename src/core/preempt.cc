@@ -19,12 +19,15 @@ constexpr Duration kClaimMargin{120'000};
 bool resizes(StopReason reason) {
     return reason == StopReason::Shrink || reason == StopReason::Grow;
 }
-std::string why(const scheduler::Stop& stop, const Job& beneficiary, const View& tables,
-                std::size_t nodes) {
+std::string why(const scheduler::Stop& stop, const Job& victim, const Job& beneficiary,
+                const View& tables, std::size_t nodes) {
     const std::string job = "job " + std::to_string(beneficiary.id.value);
     const std::string of = job + " of " + tables.users.at(beneficiary.user).name;
     switch (stop.reason) {
-        case StopReason::Priority: return "preempted for " + of + ", which has a higher priority";
+        case StopReason::Priority:
+            if (beneficiary.priority == victim.priority)
+                return "preempted for " + of + ", which has had less";
+            return "preempted for " + of + ", which has a higher priority";
         case StopReason::Reclaim:
             return "its queue borrowed what queue " + tables.queues.at(beneficiary.queue).name +
                    " owns: reclaimed for " + of;
@@ -138,7 +141,7 @@ void Stepper::stop_for(const scheduler::Stop& stop) {
     std::size_t nodes = 0;
     if (extra.claim)
         for (const scheduler::Slot& slot : extra.claim->slots) nodes += slot.spare ? 0 : 1;
-    const std::string message = why(stop, job(stop.beneficiary), tables_, nodes);
+    const std::string message = why(stop, job(stop.job), job(stop.beneficiary), tables_, nodes);
     begin_stop(stop.job, resize ? Cause::Resized : Cause::Preempted, message);
 }
 

@@ -52,7 +52,7 @@ std::uint64_t PlanIndex::digest() const {
         const JobStarted& start = started.start;
         for (const std::uint64_t n : {id.value, start.shape.value, start.user.value}) fnv.add(n);
         for (const std::int64_t n : {start.expected_end.ms, start.priority, start.started.ms,
-                                     start.preemptions, start.saved.ms})
+                                     start.preemptions, start.saved.ms, start.attained})
             fnv.add(static_cast<std::uint64_t>(n));
         fnv.add(started.stopping ? 1u : 0u), fnv.add(started.beneficiary.value);
         for (const Slot& slot : start.slots) add(fnv, slot);

@@ -1,6 +1,7 @@
 #include "scheduler/index.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/require.h"
 #include "scheduler/place.h"
@@ -623,10 +624,15 @@ void PlanIndex::State::leave(QueuedJob& job) {
     if (!job.ask.avoid.empty() || job.ask.id == job.shape->first) wake(*job.shape);
 }
 
-/// Levels of attained service double from an hour of one device.
+/// Levels of attained service are four times as long each, from an hour of one device on.
+constexpr std::int64_t kLasLevels = 24;
+std::int64_t las_bound(std::int64_t level) {
+    return level >= kLasLevels ? std::numeric_limits<std::int64_t>::max()
+                               : std::int64_t{3600} << (2 * std::min<std::int64_t>(level, 24));
+}
 std::int64_t las_level(std::int64_t device_seconds) {
     std::int64_t level = 0;
-    for (std::int64_t bound = 3600; device_seconds >= bound && level < 24; bound *= 4) ++level;
+    while (level < kLasLevels && device_seconds >= las_bound(level)) ++level;
     return level;
 }
 

@@ -321,6 +321,8 @@ struct StartedJob {
 /// An ask's thousandths of a device with so much memory; 1000: all of it.
 std::int64_t part_milli(const model::DeviceAsk& ask, Bytes device_memory);
 std::int64_t las_level(std::int64_t device_seconds);
+/// The service at which a job leaves the level for the next.
+std::int64_t las_bound(std::int64_t level);
 
 struct PlanIndex::State {
     State();

@@ -75,7 +75,7 @@ private:
     struct Search;
     bool choose(Search& search, const GroupAsk& group, const Choice& choice, std::int64_t nodes);
     bool settle(Search& search);
-    bool anybody(const Search& search, const Demand& demand) const;
+    bool anybody(Search& search, const Demand& demand) const;
     bool may_stop(const Search& search, const StartedJob& victim,
                   std::span<StartedJob* const> chosen = {}, bool* deep = nullptr) const;
     std::optional<Placement> place_most(Request& request, std::int64_t least, std::int64_t most);

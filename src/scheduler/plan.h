@@ -162,6 +162,7 @@ struct JobStarted {
     Time saved;                    // Its newest checkpoint; 0: none, it would lose everything.
     Duration grace;                // Notice to kill.
     bool checkpoints = false;      // Can go on from one.
+    std::int64_t attained = 0;     // Device-seconds that earlier attempts had, for Las.
 };
 /// A checkpoint of a started job is complete.
 struct JobSaved {

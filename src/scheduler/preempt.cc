@@ -1,6 +1,7 @@
 // Whom to stop for whom: only if the beneficiary then provably starts, whole jobs, few, and those
 // that lose least. Shrinking, growing and defragmenting are the same search with other victims.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -22,7 +23,7 @@ constexpr Duration kRestart{120'000};  // What a restart costs, roughly.
 /// what is lost: device-seconds (thousandths) since the last save.
 struct Cost {
     bool deep = false;
-    std::int64_t priority = -1, stops = 0, lost = 0;
+    std::int64_t priority = std::numeric_limits<std::int64_t>::min(), stops = 0, lost = 0;
     void add(const Cost& other) {
         deep |= other.deep;
         priority = std::max(priority, other.priority);
@@ -35,6 +36,25 @@ std::int64_t lost_of(const StartedJob& job, Time now) {
                           ? job.start.saved
                           : job.start.started;
     return job.devices * std::max<std::int64_t>(0, (now - from).ms) / 1000 / 1000;
+}
+
+/// What it has had until `now`, in device-seconds.
+std::int64_t service_of(const StartedJob& job, Time now) {
+    const std::int64_t ms = std::max<std::int64_t>(0, (now - job.start.started).ms);
+    return job.start.attained + job.devices * ms / 1000 / 1000;
+}
+/// When it will have had that much; kNever: it holds no device.
+Time service_at(const StartedJob& job, std::int64_t service) {
+    if (job.devices <= 0) return kNever;
+    const std::int64_t rest = std::max<std::int64_t>(0, service - job.start.attained);
+    if (rest > kDurationMax.ms / 1000 * job.devices / 1000) return kNever;
+    return job.start.started + Duration{rest * 1000 * 1000 / job.devices + 1};
+}
+/// What stands for its priority among victims: of a queue that goes by service, who had more goes
+/// first.
+std::int64_t standing_of(const StartedJob& job, Time now) {
+    const bool las = job.shape->queue->queue.settings.policy == model::QueuePolicy::Las;
+    return job.start.priority * 64 - (las ? las_level(service_of(job, now)) : 0);
 }
 
 /// Elastic, with more than it must have: it goes on with a node less.
@@ -157,7 +177,12 @@ bool Pass::may_stop(const Search& search, const StartedJob& victim,
     if (victim.start.preemptions >= state_.rules.preemptions_max) return false;
     if (search.defragment)
         return victim.start.checkpoints && victim.start.priority <= search.job->ask.priority;
-    if (queue == search.job->shape->queue) return victim.start.priority < search.job->ask.priority;
+    if (queue == search.job->shape->queue) {
+        if (victim.start.priority != search.job->ask.priority)
+            return victim.start.priority < search.job->ask.priority;
+        return queue->queue.settings.policy == model::QueuePolicy::Las &&
+               service_of(victim, now_) >= las_bound(search.job->rank);
+    }
     if (!search.guaranteed) return false;
     bool below = false;
     const bool may = guarantor(queue) != search.guarantor &&
@@ -207,8 +232,8 @@ bool Pass::choose(Search& search, const GroupAsk& group, const Choice& choice, s
                     search.sooner = std::min(search.sooner, ripe);
                     continue;
                 }
-                held.emplace_back(Cost{deep, hold.job->start.priority, shrinks(*hold.job) ? 0 : 1,
-                                       lost_of(*hold.job, now_)},
+                held.emplace_back(Cost{deep, standing_of(*hold.job, now_),
+                                       shrinks(*hold.job) ? 0 : 1, lost_of(*hold.job, now_)},
                                   hold.job);
             }
             std::ranges::sort(held, [](const auto& a, const auto& b) {
@@ -302,8 +327,8 @@ bool Pass::settle(Search& search) {
                                     [&](const Slot& slot) { return nodes.contains(slot.node); });
     });
     std::ranges::sort(search.victims, [&](const StartedJob* a, const StartedJob* b) {
-        return std::tuple(a->start.priority, lost_of(*a, now_), a->start.id) <
-               std::tuple(b->start.priority, lost_of(*b, now_), b->start.id);
+        return std::tuple(standing_of(*a, now_), lost_of(*a, now_), a->start.id) <
+               std::tuple(standing_of(*b, now_), lost_of(*b, now_), b->start.id);
     });
     const auto fits_with = [&](const std::vector<StartedJob*>& victims) {
         draft_.undo_to(base_);
@@ -332,7 +357,7 @@ bool Pass::settle(Search& search) {
 }
 
 /// Whether there can be a victim at all; looked at before any node is.
-bool Pass::anybody(const Search& search, const Demand& demand) const {
+bool Pass::anybody(Search& search, const Demand& demand) const {
     const QueueEntry& queue = *search.job->shape->queue;
     if (search.defragment) {
         // Fragments alone: enough is free, only not together.
@@ -344,6 +369,14 @@ bool Pass::anybody(const Search& search, const Demand& demand) const {
     }
     if (!queue.priorities.empty() && queue.priorities.begin()->first < search.job->ask.priority)
         return true;
+    if (queue.queue.settings.policy == model::QueuePolicy::Las) {
+        const std::int64_t bound = las_bound(search.job->rank);
+        for (const auto& [id, other] : state_.started) {
+            if (other.shape->queue != &queue || other.stopping) continue;
+            if (service_of(other, now_) >= bound) return true;
+            search.sooner = std::min(search.sooner, service_at(other, bound));
+        }
+    }
     if (!search.guaranteed) return false;
     for (const auto& [id, other] : state_.queues) {
         if (&other == &queue || other.running == 0 || !other.children.empty()) continue;

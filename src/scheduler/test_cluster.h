@@ -499,6 +499,7 @@ private:
         job.saved = {number(words, "saved", 0)};
         job.checkpoints = job.saved.ms > 0 || has(words, "checkpoints");
         job.preemptions = number(words, "preempted", 0);
+        job.attained = number(words, "attained", 0);
         job.grace = {number(words, "grace", 1000)};
         const std::string all = value(words, "node", "1");
         for (const std::string_view node : split(all, ',')) {
