@@ -67,6 +67,7 @@ std::vector<T> in_parallel(int count, int parallel, const std::function<T(int)>&
 Status fgd(const Options& options, const Report& report);
 Status muri(const Options& options, const Report& report);
 Status testbed(const Options& options, const Report& report);
+Status muri_muster(const Options& options, const Report& report);
 Status philly(const Options& options, const Report& report);
 Status ettr(const Options& options, const Report& report);
 Status zeus(const Options& options, const Report& report);

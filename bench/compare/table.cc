@@ -112,6 +112,16 @@ std::vector<Comparison> comparisons() {
          "independent calculation from\n"
          "the same data.",
          zeus},
+        {"muri_muster", "Queueing: the production scheduler on the Muri paper's traces",
+         "The same traces and cluster, through the production core and scheduler, which are not "
+         "told how long jobs run:\n"
+         "queue policy `las`. *Published* is Tiresias's 2D-LAS, the best of the published policies "
+         "without durations.\n\n"
+         "A job that resumes makes no progress for as long as the published runs charge its model "
+         "at each event (4 to 46 s);\n"
+         "here it is charged at each resumption of that job alone. Progress is made only while it "
+         "runs, at the published rate.",
+         muri_muster},
         {"philly", "Utilisation: virtual clusters shared three ways",
          "Trace: the 82,229 jobs of the public Philly subset that belong to the eleven virtual "
          "clusters with a known size,\n"
