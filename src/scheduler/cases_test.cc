@@ -102,6 +102,24 @@ const Row kRows[] = {
      "job 1 nodes=2 gpus=8 prio=60 \n job 2 gpus=1 count=20 \n job 3 gpus=1 time=100000 count=20 \n"
      "job 4 gpus=1 time=7999",
      "4:n2", 1000, 1, "not-enough-free wanted=2 total=2 busy=2 devices=16 free=6 of=16 start=9000"},
+    {"least_service_takes_from_who_has_had_more",
+     "queue 1 policy=las min_runtime=0 \n node 1 gpus=2 \n run 8 gpus=1 started=3000000 \n"
+     "run 9 gpus=1 \n job 1 gpus=1",
+     "stop 9 for 1 (priority) promised 1:n1", 4000000},
+    {"least_service_leaves_who_has_had_as_little",
+     "queue 1 policy=las min_runtime=0 \n node 1 gpus=1 \n run 9 gpus=1 \n job 1 gpus=1", "",
+     3000000},
+    {"least_service_takes_from_nobody_with_a_higher_priority",
+     "queue 1 policy=las min_runtime=0 \n node 1 gpus=1 \n run 9 gpus=1 prio=60 \n job 1 gpus=1",
+     "", 4000000},
+    {"least_service_who_enters_a_level_goes_behind_those_in_it",
+     "queue 1 policy=las min_runtime=0 \n node 1 gpus=1 \n run 9 gpus=1 \n"
+     "job 1 gpus=1 attained=5000",
+     "stop 9 for 1 (priority) promised 1:n1", 4000000},
+    {"least_service_who_comes_back_to_his_level_does_not",
+     "queue 1 policy=las min_runtime=0 \n node 1 gpus=1 \n run 9 gpus=1 attained=3700 \n"
+     "job 1 gpus=1 attained=5000",
+     "", 4000000},
     {"F23_five_times_is_enough",
      "rules preemptions=5 \n queue 1 \n node 1 gpus=1 \n run 9 gpus=1 prio=1 preempted=5 \n"
      "job 1 gpus=1 prio=99",

@@ -601,7 +601,7 @@ void PlanIndex::State::enter(QueuedJob& job) {
     job.rank = 0;
     if (policy == model::QueuePolicy::Shortest)
         job.rank = ask.predicted.p50.ms > 0 ? ask.predicted.p50.ms : kDurationMax.ms;
-    if (policy == model::QueuePolicy::Las) job.rank = las_level(ask.attained);
+    if (policy == model::QueuePolicy::Las) job.rank = las_rank(entry.shape, ask.attained);
     lane.jobs.insert({job.rank, ask.submitted, ask.id, &job});
     job.lane = &lane;
     reopen(entry);
@@ -624,16 +624,19 @@ void PlanIndex::State::leave(QueuedJob& job) {
     if (!job.ask.avoid.empty() || job.ask.id == job.shape->first) wake(*job.shape);
 }
 
-/// Levels of attained service are four times as long each, from an hour of one device on.
-constexpr std::int64_t kLasLevels = 24;
 std::int64_t las_bound(std::int64_t level) {
-    return level >= kLasLevels ? std::numeric_limits<std::int64_t>::max()
-                               : std::int64_t{3600} << (2 * std::min<std::int64_t>(level, 24));
+    return std::int64_t{3600} << (5 * std::min(level, kLasLevels));
 }
 std::int64_t las_level(std::int64_t device_seconds) {
     std::int64_t level = 0;
     while (level < kLasLevels && device_seconds >= las_bound(level)) ++level;
     return level;
+}
+std::int64_t las_rank(const Shape& shape, std::int64_t device_seconds) {
+    std::int64_t devices = 0;
+    for (const GroupAsk& group : shape.groups) devices += group.nodes * ask_of(group, 0).count;
+    return las_level(device_seconds) << kLasDeviceBits |
+           std::min(devices, (std::int64_t{1} << kLasDeviceBits) - 1);
 }
 
 void PlanIndex::State::eligible(Time now) {

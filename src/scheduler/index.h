@@ -320,9 +320,15 @@ struct StartedJob {
 
 /// An ask's thousandths of a device with so much memory; 1000: all of it.
 std::int64_t part_milli(const model::DeviceAsk& ask, Bytes device_memory);
+/// Levels of attained service, 0 the first: an hour of one device, then 32 times as much each. Most
+/// jobs end in the first, and few large ones take turns.
+constexpr std::int64_t kLasLevels = 8;
 std::int64_t las_level(std::int64_t device_seconds);
-/// The service at which a job leaves the level for the next.
+/// The service at which a job leaves the level for the next; the last is not left.
 std::int64_t las_bound(std::int64_t level);
+/// A job's place in the line: its level, and in that who asks for fewer devices first.
+constexpr int kLasDeviceBits = 20;
+std::int64_t las_rank(const Shape& shape, std::int64_t device_seconds);
 
 struct PlanIndex::State {
     State();

@@ -251,7 +251,7 @@ struct Start {
 };
 /// Why a job is told to stop for another.
 enum class StopReason : std::uint8_t {
-    Priority,    // Of its own queue, with a lower priority.
+    Priority,    // Of its own queue, with a lower priority; with more service, where that counts.
     Reclaim,     // Its queue borrowed what the beneficiary's owns.
     Defragment,  // It fits elsewhere as well, the beneficiary does not.
     Shrink,      // Elastic: goes on with fewer nodes (its own claim).

@@ -50,6 +50,16 @@ Time service_at(const StartedJob& job, std::int64_t service) {
     if (rest > kDurationMax.ms / 1000 * job.devices / 1000) return kNever;
     return job.start.started + Duration{rest * 1000 * 1000 / job.devices + 1};
 }
+/// By service alone, from when on `waiting` may take what the other holds: once that has reached a
+/// level above; or the same one, behind those that waited in it already. Who comes back to his
+/// level is not put behind again.
+Time gives_way_at(const StartedJob& running, const QueuedJob& waiting) {
+    const std::int64_t level = waiting.rank >> kLasDeviceBits;
+    const Time above = level >= kLasLevels ? kNever : service_at(running, las_bound(level));
+    if (level == 0 || running.start.attained >= las_bound(level - 1)) return above;
+    const Time same = service_at(running, las_bound(level - 1));
+    return waiting.ask.eligible < same ? same : above;
+}
 /// What stands for its priority among victims: of a queue that goes by service, who had more goes
 /// first.
 std::int64_t standing_of(const StartedJob& job, Time now) {
@@ -181,7 +191,7 @@ bool Pass::may_stop(const Search& search, const StartedJob& victim,
         if (victim.start.priority != search.job->ask.priority)
             return victim.start.priority < search.job->ask.priority;
         return queue->queue.settings.policy == model::QueuePolicy::Las &&
-               service_of(victim, now_) >= las_bound(search.job->rank);
+               gives_way_at(victim, *search.job) <= now_;
     }
     if (!search.guaranteed) return false;
     bool below = false;
@@ -370,11 +380,11 @@ bool Pass::anybody(Search& search, const Demand& demand) const {
     if (!queue.priorities.empty() && queue.priorities.begin()->first < search.job->ask.priority)
         return true;
     if (queue.queue.settings.policy == model::QueuePolicy::Las) {
-        const std::int64_t bound = las_bound(search.job->rank);
         for (const auto& [id, other] : state_.started) {
             if (other.shape->queue != &queue || other.stopping) continue;
-            if (service_of(other, now_) >= bound) return true;
-            search.sooner = std::min(search.sooner, service_at(other, bound));
+            const Time at = gives_way_at(other, *search.job);
+            if (at <= now_) return true;
+            search.sooner = std::min(search.sooner, at);
         }
     }
     if (!search.guaranteed) return false;

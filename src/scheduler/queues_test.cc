@@ -37,6 +37,8 @@ const Row kRows[] = {
      "2:n1"},
     {"least_attained_first",
      "queue 1 policy=las \n node 1 gpus=1 \n job 1 gpus=1 attained=90000 \n job 2 gpus=1", "2:n1"},
+    {"of_equal_service_fewer_devices_first",
+     "queue 1 policy=las \n node 1 gpus=8 \n job 1 gpus=8 \n job 2 gpus=1", "2:n1"},
     {"the_guarantee_goes_first",
      "queue 1 weight=1000 \n queue 2 guarantee=gpus:1 weight=1 \n node 1 gpus=1 \n job 1 gpus=1 \n"
      "job 2 queue=2 gpus=1",
