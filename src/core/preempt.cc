@@ -25,7 +25,8 @@ std::string why(const scheduler::Stop& stop, const Job& victim, const Job& benef
     const std::string of = job + " of " + tables.users.at(beneficiary.user).name;
     switch (stop.reason) {
         case StopReason::Priority:
-            if (beneficiary.priority == victim.priority)
+            if (beneficiary.priority == victim.priority &&
+                tables.queues.at(victim.queue).settings.policy == model::QueuePolicy::Las)
                 return "preempted for " + of + ", which has had less";
             return "preempted for " + of + ", which has a higher priority";
         case StopReason::Reclaim:
