@@ -234,9 +234,9 @@ struct QueueEntry {
     std::vector<QueueEntry*> children;                                   // By id.
     ResourceVec guarantee, limit, borrow_limit, lend_limit, user_limit;  // -1: not named.
     bool has_guarantee = false;
-    bool lends = false;       // Has a limit of what it lends.
-    std::uint64_t keeps = 0;  // Of which resources it keeps some by it: when last looked at.
-    ResourceVec used;
+    bool lends = false;             // Has a limit of what it lends.
+    std::uint64_t keeps = 0;        // Of which resources it keeps some by it: when last looked at.
+    ResourceVec used, used_before;  // Before: when the pass began; where it has a guarantee.
     std::int64_t running = 0;
     std::map<std::int64_t, std::int64_t> priorities;  // Of its started jobs: how many of each.
     std::map<UserId, UserBook> users;
@@ -330,6 +330,12 @@ std::int64_t las_bound(std::int64_t level);
 constexpr int kLasDeviceBits = 20;
 std::int64_t las_rank(const Shape& shape, std::int64_t device_seconds);
 
+/// One of those who have a window, in the order in which these bind one another.
+struct Turn {
+    JobId job;
+    bool owned = false;  // With those of its queue before it, within the guarantee.
+};
+
 struct PlanIndex::State {
     State();
     ~State();
@@ -344,8 +350,8 @@ struct PlanIndex::State {
     std::map<UserId, std::string> users;
     std::map<ReservationId, model::Reservation> reservations;
     std::vector<Booking> bookings;
-    std::vector<Booking> assumed;  // What those that sleep were held back by.
-    std::vector<JobId> owned;      // Of those with a window, at the last pass: see owns_window().
+    std::vector<Booking> assumed;               // What those that sleep were held back by.
+    std::vector<Turn> turns;                    // The same: in which order these bind one another.
     std::set<std::pair<Time, JobId>> sleeping;  // Not eligible yet.
     std::set<JobId> claimants;                  // Queued, with a claim.
     std::set<JobId> elastic;                    // Started, may grow.

@@ -408,6 +408,14 @@ Blocked Pass::reason_of(const QueuedJob& job, const Refusal& refusal) {
     return why;
 }
 
+/// More than the bound allows though nothing else ran: no waiting helps.
+bool Pass::beyond_bound(ShapeEntry& entry, const Blocked& why) {
+    if (why.resource.empty()) return false;
+    for (const auto& [r, amount] : demand_of(state_, entry))
+        if (state_.resources[r] == why.resource && amount > why.limit) return true;
+    return false;
+}
+
 void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     ++tries_;
     Blocked why = reason_of(job, refusal);
@@ -416,9 +424,10 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     const bool by_capacity = why.reason == Reason::NotEnoughFree ||
                              why.reason == Reason::Topology || why.reason == Reason::Reserved ||
                              why.reason == Reason::Window;
+    const bool had_window = booking_of(job.ask.id) != nullptr;
     if (by_capacity)
         book(job);
-    else if (never)
+    else if (never || beyond_bound(*lane.shape, why))
         unbook(job.ask.id);  // It cannot use its window.
     const Booking* booking = booking_of(job.ask.id);
     if (booking != nullptr && booking->at != kNever) why.expected_start = booking->at;
@@ -440,6 +449,9 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     }
     search_later(entry);
     blocked_ = true;
+    // Who has a window now is bound by those before his turn only.
+    const bool has_window = booking_of(job.ask.id) != nullptr;
+    if (has_window && !had_window && !look_ && turns_.back().job != job.ask.id) state_.wake(entry);
 }
 
 void Pass::wake_at(ShapeEntry& entry, Time at) {
@@ -524,7 +536,7 @@ void Pass::close() {
     draft_.undo_to(0);
     for (ShapeEntry* entry : slept_) entry->asleep = false;
     for (Lane* lane : slept_lanes_) lane->asleep = false;
-    if (!look_) state_.assumed = bookings_;
+    if (!look_) state_.assumed = bookings_, state_.turns = turns_;
     if (!bookings_changed_) return;
     plan_.bookings = std::move(bookings_);
     state_.place_bookings();  // As core knows them, until it accepts.

@@ -49,17 +49,20 @@ private:
     bool binds(JobId booked) override;
     void take_stock();
     void compare_bookings();
+    void order_windows();
+    void compare_turns(const std::vector<Turn>& before);
     void compare_owners();
+    OrderKey key_before(const QueuedJob& job) const;
     bool compare_lenders();
     bool privileged(ShapeEntry& entry);
     std::vector<QueueEntry*> queues_with_windows();
     void freeze_shares(QueueEntry& queue);
     bool room_for(const std::string& kind) const;
+    bool beyond_bound(ShapeEntry& entry, const Blocked& why);
     void block(Lane& lane, QueuedJob& job, const Refusal& refusal);
     void put_to_sleep(Lane& lane, const Blocked& why, QueueEntry* limiting);
     void sleep_by_capacity(ShapeEntry& entry);
     void book(QueuedJob& job);
-    bool owns_window(const QueuedJob& job);
     bool worth_booking(const ShapeEntry& entry);
     const QueuedJob* displaced_by(QueuedJob& job);
     void rouse();
@@ -94,6 +97,7 @@ private:
     std::map<std::string, std::size_t> booked_kinds_;
     std::vector<NodeId> avoid_;
     std::vector<Booking> bookings_;  // As they stand.
+    std::vector<Turn> turns_;        // In which they bind one another.
     bool bookings_changed_ = false;
     bool blocked_ = false;               // Somebody, by capacity.
     ResourceVec used_before_;            // By all, when the pass began.

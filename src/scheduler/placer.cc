@@ -1,6 +1,7 @@
 #include "scheduler/placer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/require.h"
 #include "scheduler/place.h"
@@ -65,6 +66,31 @@ std::vector<std::pair<std::uint16_t, std::int32_t>> pick_cells(const std::vector
     return out;
 }
 
+namespace {
+
+/// What all groups together use at least, whatever the choices: devices, CPUs and memory.
+Demand least_demand(const ShapeEntry& entry) {
+    std::array<std::int64_t, 3> sum{};
+    for (std::size_t group = 0; group < entry.groups.size(); ++group) {
+        const GroupAsk& ask = entry.shape.groups[group];
+        const std::int64_t nodes = ask.nodes + (group == 0 ? entry.shape.topology.spares : 0);
+        std::optional<std::int64_t> devices;
+        for (const Choice& choice : entry.groups[group].choices) {
+            const bool none = choice.demand.empty();
+            const std::int64_t here = none ? 0 : choice.demand.front().second;
+            devices = std::min(devices.value_or(here), here);
+        }
+        sum[0] += devices.value_or(0) * nodes;
+        sum[1] += ask.cpus.value * nodes, sum[2] += ask.memory.value * nodes;
+    }
+    Demand out;
+    for (std::uint32_t r = 0; r < sum.size(); ++r)
+        if (sum[r] > 0) out.emplace_back(r, sum[r]);
+    return out;
+}
+
+}  // namespace
+
 void Placer::begin(const Request& request) {
     request_ = &request;
     refusal_ = {};
@@ -97,6 +123,8 @@ std::optional<Placement> Placer::place(const Request& request) {
     const std::size_t mark = draft_.mark();
     Placement out;
     if (impossible_) return std::nullopt;
+    if (request.shape->groups.size() > 1 && !within_limits(least_demand(*request.shape), 0))
+        return std::nullopt;
     for (std::uint32_t group = 0; group < request.shape->groups.size(); ++group) {
         if (place_group(group, out)) continue;
         draft_.undo_to(mark);

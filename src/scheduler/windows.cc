@@ -1,5 +1,6 @@
 // The windows of a pass: whom they bind, who gets one, and who is woken when they change.
 #include <algorithm>
+#include <map>
 
 #include "scheduler/book.h"
 #include "scheduler/pass.h"
@@ -15,6 +16,20 @@ bool sound(const PlanIndex::State& state, const Booking& booking) {
         return node != state.nodes.end() && node->second.usable;
     });
 }
+
+/// The guarantee of the nearest queue that has one, as it was used when the pass began.
+bool within_guarantee(const QueueEntry* queue, const ResourceVec& wanted) {
+    while (queue != nullptr && !queue->has_guarantee) queue = queue->parent;
+    if (queue == nullptr) return false;
+    bool named = false;
+    for (std::size_t r = 0; r < wanted.size(); ++r) {
+        if (queue->guarantee[r] < 0 || wanted[r] <= 0) continue;
+        named = true;
+        if (queue->used_before[r] + wanted[r] > queue->guarantee[r]) return false;
+    }
+    return named;
+}
+
 }  // namespace
 
 const std::string& kind_of(const ShapeEntry& shape) {
@@ -45,7 +60,10 @@ void Pass::take_stock() {
             job->second.lane != nullptr && !look_)
             state_.wake(*job->second.shape);
     }
+    for (auto& [id, queue] : state_.queues)
+        if (queue.has_guarantee) queue.used_before = queue.used;
     for (QueueEntry* queue : queues_with_windows()) freeze_shares(*queue);
+    order_windows();
     if (look_) return;
     compare_bookings();
     compare_owners();
@@ -67,17 +85,64 @@ void Pass::compare_bookings() {
     state_.assumed = state_.bookings;
 }
 
-/// Whom a window binds follows from who is within his guarantee, and from the order of its queue,
-/// both as they are when a pass begins: what starts in it only binds more.
-void Pass::compare_owners() {
-    std::vector<JobId> owned;
-    for (const Booking& booking : bookings_) {
-        const auto job = state_.queued.find(booking.job);
-        if (job != state_.queued.end() && owns_window(job->second)) owned.push_back(booking.job);
+/// One order in which windows bind those who have one, else two could wait for each other for ever:
+/// those within a guarantee first, then as they were made; what a queue has of them goes to its
+/// jobs in their order. By guarantees and shares as they are when a pass begins: what starts in it
+/// only binds more.
+void Pass::order_windows() {
+    struct Place {
+        QueuedJob* job;
+        std::size_t at;
+        bool owned = false;
+    };
+    std::map<QueueId, std::vector<Place>> by_queue;
+    for (std::size_t at = 0; at < bookings_.size(); ++at) {
+        const auto job = state_.queued.find(bookings_[at].job);
+        if (job == state_.queued.end() || job->second.lane == nullptr) continue;
+        by_queue[job->second.shape->queue->queue.id].push_back({&job->second, at});
     }
-    std::ranges::sort(owned);
-    const bool fewer = !std::ranges::includes(owned, state_.owned);
-    state_.owned = std::move(owned);
+    std::vector<Place> all;
+    for (auto& [queue, places] : by_queue) {
+        std::vector<std::pair<OrderKey, QueuedJob*>> jobs;
+        for (const Place& place : places) jobs.emplace_back(key_before(*place.job), place.job);
+        std::ranges::sort(jobs, [](const auto& a, const auto& b) { return a.first < b.first; });
+        ResourceVec sum(state_.resources.size());
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            Place place{jobs[i].second, places[i].at};
+            for (const auto& [r, amount] : demand_of(state_, *place.job->shape)) sum[r] += amount;
+            place.owned = within_guarantee(place.job->shape->queue, sum);
+            all.push_back(place);
+        }
+    }
+    std::ranges::sort(all, {},
+                      [](const Place& place) { return std::tuple(!place.owned, place.at); });
+    turns_.clear();
+    for (const Place& place : all) turns_.push_back({place.job->ask.id, place.owned});
+}
+
+/// Who has a window, and is bound by fewer than he was, looks again.
+void Pass::compare_turns(const std::vector<Turn>& before) {
+    const auto in = [](const std::vector<Turn>& turns, JobId job) {
+        return std::ranges::find(turns, job, &Turn::job);
+    };
+    for (auto mine = turns_.begin(); mine != turns_.end(); ++mine) {
+        ShapeEntry& entry = *state_.queued.at(mine->job).shape;
+        if (!entry.asleep) continue;
+        const auto then = in(before, mine->job);
+        const bool passes = std::any_of(mine + 1, turns_.end(), [&](const Turn& other) {
+            const auto his = in(before, other.job);
+            return his != before.end() && (then == before.end() || his < then);
+        });
+        if (passes) state_.wake(entry);
+    }
+}
+
+void Pass::compare_owners() {
+    const bool fewer = std::ranges::any_of(state_.turns, [&](const Turn& before) {
+        const auto now = std::ranges::find(turns_, before.job, &Turn::job);
+        return before.owned && now != turns_.end() && !now->owned;
+    });
+    compare_turns(state_.turns);
     std::vector<Sleeper> list;
     list.swap(state_.reserved);
     for (const Sleeper& sleeper : list) {
@@ -130,41 +195,29 @@ void Pass::freeze_shares(QueueEntry& queue) {
     for (auto& [id, user] : queue.users) user.share_before = share_of(state_, user, now_);
 }
 
-/// Whether it and those of its queue with earlier windows are within the guarantee together.
-bool Pass::owns_window(const QueuedJob& job) {
-    ResourceVec sum(state_.resources.size());
-    for (const Booking& booking : bookings_) {
-        const auto at = state_.queued.find(booking.job);
-        if (at == state_.queued.end() || at->second.shape->queue != job.shape->queue) continue;
-        for (const auto& [r, amount] : demand_of(state_, *at->second.shape)) sum[r] += amount;
-        if (booking.job == job.ask.id) break;
-    }
-    Demand demand;
-    for (std::uint32_t r = 0; r < sum.size(); ++r)
-        if (sum[r] > 0) demand.emplace_back(r, sum[r]);
-    return in_guarantee(job.shape->queue, demand);
+OrderKey Pass::key_before(const QueuedJob& job) const {
+    OrderKey out =
+        key_of(state_, *job.lane, {job.rank, job.ask.submitted, job.ask.id, nullptr}, now_);
+    if (job.shape->queue->frozen == state_.passes && job.lane->user_book != nullptr)
+        out.share = job.lane->user_book->share_before;
+    return out;
 }
 
-/// Not those of jobs that its queue puts behind it, nor of borrowers if it is within a guarantee.
+/// Of its own queue: those of jobs before it. Of others: all, if it has none itself, else those
+/// whose turn is before its own; not those of borrowers, if it is within a guarantee.
 bool Pass::binds(JobId booked) {
     const auto known = std::ranges::find(bound_, booked, &std::pair<JobId, bool>::first);
     if (known != bound_.end()) return known->second;
+    const QueuedJob& mine = *asking_;
+    const auto turn_of = [&](JobId job) { return std::ranges::find(turns_, job, &Turn::job); };
+    const auto turn = turn_of(booked);
     bool binding = true;
-    const auto at = state_.queued.find(booked);
-    if (at != state_.queued.end() && at->second.lane != nullptr) {
-        const QueuedJob& mine = *asking_;
-        const QueuedJob& other = at->second;
-        const auto key = [&](const QueuedJob& job) {
-            OrderKey out =
-                key_of(state_, *job.lane, {job.rank, job.ask.submitted, job.ask.id, nullptr}, now_);
-            if (job.shape->queue->frozen == state_.passes && job.lane->user_book != nullptr)
-                out.share = job.lane->user_book->share_before;
-            return out;
-        };
+    if (turn != turns_.end()) {
+        const QueuedJob& other = state_.queued.at(booked);
         if (other.shape->queue == mine.shape->queue)
-            binding = !(key(mine) < key(other));
+            binding = !(key_before(mine) < key_before(other));
         else
-            binding = !privileged(*mine.shape) || std::ranges::binary_search(state_.owned, booked);
+            binding = turn < turn_of(mine.ask.id) && (turn->owned || !privileged(*mine.shape));
     }
     bound_.emplace_back(booked, binding);
     return binding;
@@ -181,6 +234,8 @@ void Pass::unbook(JobId job) {
     const Booking gone = std::move(*known);
     bookings_.erase(known);
     bookings_changed_ = true;
+    const auto before = std::move(turns_);
+    order_windows();
     const auto of = state_.queued.find(job);
     if (of == state_.queued.end()) return;
     const std::string& kind = kind_of(*of->second.shape);
@@ -189,6 +244,7 @@ void Pass::unbook(JobId job) {
     if (look_) return;
     state_.wake_on(gone);
     if (of->second.shape->asleep) state_.wake(*of->second.shape);
+    compare_turns(before);
     state_.wake_list(state_.waiting_window[kind]);
     rouse();
 }
@@ -248,6 +304,7 @@ const QueuedJob* Pass::displaced_by(QueuedJob& job) {
 /// Sticky: it moves earlier, or when what it stands on is lost.
 void Pass::book(QueuedJob& job) {
     const QueuedJob* last = nullptr;
+    auto place = std::ssize(bookings_);
     if (booking_of(job.ask.id) == nullptr && !worth_booking(*job.shape)) {
         last = displaced_by(job);
         if (last == nullptr) return;
@@ -263,18 +320,23 @@ void Pass::book(QueuedJob& job) {
             bookings_changed_ = true;
             return;
         }
+        place = known - bookings_.begin();  // A better window, in the same turn.
         unbook(job.ask.id);
     }
     if (last != nullptr) unbook(last->ask.id);
     // It binds those that come after in this pass already.
     lay(state_, *found, *job.shape, job.ask.predicted);
-    bookings_.push_back(*std::move(found));
+    place = std::min(place, std::ssize(bookings_));
+    bookings_.insert(bookings_.begin() + place, *std::move(found));
     ++booked_kinds_[kind_of(*job.shape)];
     ++job.shape->booked;
     bookings_changed_ = true;
-    if (owns_window(job))
-        state_.owned.insert(std::ranges::upper_bound(state_.owned, job.ask.id), job.ask.id);
     freeze_shares(*job.shape->queue);
+    const auto before = std::move(turns_);
+    order_windows();
+    if (look_) return;
+    compare_turns(before);
+    rouse();
 }
 
 }  // namespace muster::scheduler
