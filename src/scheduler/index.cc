@@ -56,6 +56,7 @@ struct Apply {
             if (node.usable != change.usable) state.unusable += change.usable ? -1 : 1;
             node.usable = change.usable, node.risk = change.risk;
             state.show(node);
+            if (node.usable) state.wake_list(state.waiting_node);
             if (node.usable)
                 state.wake_at(node);
             else if (state.unusable == std::ssize(state.nodes))
@@ -311,6 +312,7 @@ private:
         std::erase_if(state.untried, of_shape);
         std::erase_if(state.waiting_any, of_shape);
         std::erase_if(state.reserved, of_shape);
+        std::erase_if(state.waiting_node, of_shape);
         std::erase(state.woken, &entry);
         for (auto& [kind, list] : state.waiting_window) std::erase_if(list, of_shape);
         state.timed.erase({entry.timer, entry.shape.id});

@@ -246,10 +246,15 @@ struct QueueEntry {
     std::vector<Sleeper> limited;  // Until this queue uses less.
     std::int64_t pending = 0;
     Sleeper first;  // Strict fifo: what everything waits behind.
+    /// Its users in the order of their shares when they were last frozen, each with whether the one
+    /// before has as much; and when that was.
+    std::vector<std::pair<UserId, bool>> ranking;
+    Time ranked;
     // Of the pass under way.
     double share = 0, history = 0;
     std::uint64_t share_of = 0, history_of = 0;  // The pass; 0: to be computed again.
     std::uint64_t frozen = 0;                    // The pass that knows UserBook::share_before.
+    std::uint64_t reordered = 0;                 // The pass that found its jobs in another order.
     std::vector<HeapItem> heap;
     std::int32_t active = 0;  // Leaves below (or itself) with something in their heap.
 };
@@ -379,6 +384,7 @@ struct PlanIndex::State {
     bool searched_for_owner = false;   // The last search was for a guarantee.
     std::vector<Sleeper> waiting_any;  // Whatever changes.
     std::map<std::string, std::vector<Sleeper>> waiting_window;  // By kind: for one to be had.
+    std::vector<Sleeper> waiting_node;                           // For a node to be there again.
     std::vector<Sleeper> reserved;                               // Held back by somebody's window.
     std::vector<ShapeEntry*> woken;            // Since the pass under way last looked.
     std::set<std::pair<Time, ShapeId>> timed;  // For a moment.

@@ -440,7 +440,9 @@ void Pass::block(Lane& lane, QueuedJob& job, const Refusal& refusal) {
     if (refusal.booked && order_moves(*entry.queue)) wake_at(entry, now_ + kOrderMoves);
     if (!look_) {
         // Who has one is woken by its own time: here every pass would wake it, for another search.
-        if (booking == nullptr) state_.sleep(entry, state_.waiting_window[kind_of(entry)]);
+        if (booking == nullptr)
+            state_.sleep(entry, windowless_ == job.ask.id ? state_.waiting_node
+                                                          : state_.waiting_window[kind_of(entry)]);
         if (refusal.booked || refusal.window) state_.sleep(entry, state_.reserved);
         entry.privileged = privileged(entry);
         if (refusal.limit)  // One of its choices was out of bounds.

@@ -48,6 +48,7 @@ private:
     Lane* first_lane(ShapeEntry& entry, OrderKey& key);
     bool binds(JobId booked) override;
     void take_stock();
+    void wake_unbooked(std::vector<Sleeper>& list);
     void compare_bookings();
     void order_windows();
     void compare_turns(const std::vector<Turn>& before);
@@ -57,6 +58,7 @@ private:
     bool privileged(ShapeEntry& entry);
     std::vector<QueueEntry*> queues_with_windows();
     void freeze_shares(QueueEntry& queue);
+    void rank_users(QueueEntry& queue);
     bool room_for(const std::string& kind) const;
     bool beyond_bound(ShapeEntry& entry, const Blocked& why);
     void block(Lane& lane, QueuedJob& job, const Refusal& refusal);
@@ -99,6 +101,7 @@ private:
     std::vector<Booking> bookings_;  // As they stand.
     std::vector<Turn> turns_;        // In which they bind one another.
     bool bookings_changed_ = false;
+    JobId windowless_;                   // The last for whom there is no window at all.
     bool blocked_ = false;               // Somebody, by capacity.
     ResourceVec used_before_;            // By all, when the pass began.
     std::optional<ResourceVec> beyond_;  // What those that wait leave to elastic ones.

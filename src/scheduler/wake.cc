@@ -93,6 +93,7 @@ void PlanIndex::State::wake_all() {
     waiting_any.clear();
     waiting_window.clear();
     reserved.clear();
+    waiting_node.clear();
 }
 
 void PlanIndex::State::wake_limited(QueueEntry* queue) {

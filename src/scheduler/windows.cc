@@ -63,13 +63,34 @@ void Pass::take_stock() {
     for (auto& [id, queue] : state_.queues)
         if (queue.has_guarantee) queue.used_before = queue.used;
     for (QueueEntry* queue : queues_with_windows()) freeze_shares(*queue);
+    if (!look_)
+        for (const Sleeper& sleeper : state_.reserved)
+            if (sleeper.shape->blocked.reason == Blocked::Reason::Window)
+                freeze_shares(*sleeper.shape->queue);  // Whose turn it is, he may be allowed.
     order_windows();
     if (look_) return;
     compare_bookings();
     compare_owners();
     compare_lenders();
     for (auto& [kind, list] : state_.waiting_window)
-        if (room_for(kind)) state_.wake_list(list);
+        if (room_for(kind)) wake_unbooked(list);
+}
+
+/// Those whose next job has no window; the others have what they could get.
+void Pass::wake_unbooked(std::vector<Sleeper>& list) {
+    std::vector<Sleeper> all;
+    all.swap(list);
+    for (const Sleeper& sleeper : all) {
+        ShapeEntry& entry = *sleeper.shape;
+        if (!entry.asleep || entry.slept != sleeper.slept) continue;
+        rewind(entry);
+        OrderKey key;
+        const Lane* const lane = first_lane(entry, key);
+        if (lane != nullptr && booking_of(lane->cursor->id) == nullptr)
+            state_.wake(entry);
+        else
+            list.push_back(sleeper);
+    }
 }
 
 /// Those that fell asleep beside windows that are others by now look again.
@@ -149,7 +170,7 @@ void Pass::compare_owners() {
         ShapeEntry& entry = *sleeper.shape;
         if (!entry.asleep || entry.slept != sleeper.slept) continue;
         const bool may_pass = privileged(entry) && (fewer || !entry.privileged);
-        if (may_pass || order_moves(*entry.queue))
+        if (may_pass || entry.queue->reordered == state_.passes)
             state_.wake(entry);
         else
             state_.reserved.push_back(sleeper);
@@ -189,16 +210,37 @@ std::vector<QueueEntry*> Pass::queues_with_windows() {
 }
 
 void Pass::freeze_shares(QueueEntry& queue) {
-    if (queue.queue.settings.policy != model::QueuePolicy::Fair || queue.frozen == state_.passes)
-        return;
+    if (!order_moves(queue) || queue.frozen == state_.passes) return;
     queue.frozen = state_.passes;
-    for (auto& [id, user] : queue.users) user.share_before = share_of(state_, user, now_);
+    const bool fair = queue.queue.settings.policy == model::QueuePolicy::Fair;
+    if (fair)
+        for (auto& [id, user] : queue.users) user.share_before = share_of(state_, user, now_);
+    if (look_) return;
+    // Priorities that rise with age pass one another at any time.
+    if (queue.queue.settings.aging.ms > 0 && queue.ranked != now_) queue.reordered = state_.passes;
+    queue.ranked = now_;
+    if (fair) rank_users(queue);
+}
+
+/// Time alone lets shares decay: what counts is whether one has passed another.
+void Pass::rank_users(QueueEntry& queue) {
+    std::vector<std::pair<double, UserId>> shares;
+    for (const auto& [id, user] : queue.users) shares.emplace_back(user.share_before, id);
+    std::ranges::sort(shares);
+    std::vector<std::pair<UserId, bool>> ranking;
+    for (std::size_t i = 0; i < shares.size(); ++i)
+        ranking.emplace_back(shares[i].second, i > 0 && shares[i].first == shares[i - 1].first);
+    if (ranking == queue.ranking) return;
+    queue.ranking = std::move(ranking);
+    queue.reordered = state_.passes;
 }
 
 OrderKey Pass::key_before(const QueuedJob& job) const {
     OrderKey out =
         key_of(state_, *job.lane, {job.rank, job.ask.submitted, job.ask.id, nullptr}, now_);
-    if (job.shape->queue->frozen == state_.passes && job.lane->user_book != nullptr)
+    const QueueEntry& queue = *job.shape->queue;
+    const bool fair = queue.queue.settings.policy == model::QueuePolicy::Fair;
+    if (fair && queue.frozen == state_.passes && job.lane->user_book != nullptr)
         out.share = job.lane->user_book->share_before;
     return out;
 }
@@ -313,7 +355,10 @@ void Pass::book(QueuedJob& job) {
     const bool stands = known != bookings_.end() && sound(state_, *known);
     if (stands && now_ < look_again(*known)) return;
     auto found = find_window(state_, request_of(job));
-    if (!found) return unbook(job.ask.id);
+    if (!found) {  // On no nodes that are there now.
+        windowless_ = job.ask.id;
+        return unbook(job.ask.id);
+    }
     if (known != bookings_.end()) {
         if (stands && known->at > now_ && found->at >= known->at) {
             known->looked = now_;
