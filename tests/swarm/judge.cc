@@ -1,5 +1,6 @@
 #include "judge.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -69,10 +70,14 @@ void Referee::holds_devices(HostIndex host, const protocol::StartTask& order) {
     const TaskKey& key = order.key;
     log("host " + std::to_string(host) + " prepares task " + name(key));
     for (const std::string& device : order.devices) {
-        const auto [owner, fresh] = devices_.try_emplace({host, device}, key);
-        if (!fresh && owner->second != key) {
-            fail("device " + device + " of host " + std::to_string(host) + " is held by task " +
-                 name(owner->second) + " and given to task " + name(key));
+        auto& owners = devices_[{host, device}];
+        owners[key] = order.device_share != 0 ? order.device_share : 1'000;
+        std::int64_t sum = 0;
+        for (const auto& [owner, share] : owners) sum += share;
+        if (sum > 1'000) {
+            fail("device " + device + " of host " + std::to_string(host) + " is given to task " +
+                 name(key) + ", and of its 1000 thousandths " + std::to_string(sum) +
+                 " are given to " + std::to_string(owners.size()) + " tasks");
         }
     }
     std::uint32_t& newest = newest_.try_emplace(key.job, key.epoch).first->second;
@@ -126,8 +131,7 @@ void Referee::gone(HostIndex host, const protocol::StartTask& order, const model
         named(kCauses, end.cause));
     killed(host, order);
     for (const std::string& device : order.devices) {
-        const auto owner = devices_.find({host, device});
-        if (owner != devices_.end() && owner->second == key) devices_.erase(owner);
+        devices_[{host, device}].erase(key);
     }
     if (end.cause == model::Cause::Success) succeeded_[{key.job, key.epoch}].insert(key.rank);
     if (end.cause == model::Cause::Fenced &&
@@ -178,6 +182,8 @@ void Referee::stepped(const core::State& state, const core::Input& input,
             !std::holds_alternative<core::ActOnJob>(input.event) &&
             !std::holds_alternative<core::SubmitJob>(input.event) &&
             !std::holds_alternative<core::UpdateJob>(input.event) &&
+            !std::holds_alternative<core::PutReservation>(input.event) &&
+            !std::holds_alternative<core::DropReservation>(input.event) &&
             !std::holds_alternative<core::ActOnNode>(input.event)) {
             fail("the core refused an event of kind " + std::to_string(input.event.index()) + ": " +
                  result.error().message);
@@ -186,9 +192,80 @@ void Referee::stepped(const core::State& state, const core::Input& input,
     }
     if (books_touched(*result)) core::check(state);
     tally_changes(*result);
+    for (const core::Change& change : result->changes)
+        if (const auto* put = std::get_if<core::JobPut>(&change))
+            judge_job(state, put->job, input.at);
     if (verbose_) {
         for (const core::Notice& notice : result->notices) log(notice.json);
     }
+}
+
+/// Whatever a planner that is late proposed: what a start or a stop must never be.
+void Referee::judge_job(const core::State& state, const core::Job& job, Time now) {
+    const Attempt attempt{job.id, job.epoch};
+    if (job.state == model::JobState::Starting && started_.insert(attempt).second)
+        judge_start(state, job, now);
+    const bool preempted =
+        job.state == model::JobState::Stopping && job.cause == model::Cause::Preempted;
+    if (!preempted || !preempted_.insert(attempt).second) return;
+    const core::View& tables = state.tables;
+    const bool may = tables.shapes.at(job.shape.value).preemptible &&
+                     tables.queues.at(job.queue).settings.preemptible;
+    if (!may)
+        fail("job " + std::to_string(job.id.value) + " is preempted, though its queue " +
+             tables.queues.at(job.queue).name + " or its spec says never");
+}
+
+void Referee::judge_start(const core::State& state, const core::Job& job, Time now) {
+    const core::View& tables = state.tables;
+    const std::string name = "job " + std::to_string(job.id.value);
+    const core::Allocation& allocation = *core::extra_of(job).allocation;
+    for (const QueueId id : core::chain_of(tables, {job.queue})) {
+        const core::Queue& queue = tables.queues.at(id.value);
+        const core::QueueUse& use = tables.queue_use.at(id.value);
+        const std::int64_t most = queue.settings.max_jobs;
+        if (most >= 0 && use.active > most)
+            fail(name + " starts as one of " + std::to_string(use.active) + " in queue " +
+                 queue.name + ", which may run " + std::to_string(most));
+        for (const model::Amount& limit : queue.settings.limit) {
+            const auto of = [&](const model::Amounts& amounts) {
+                const auto found =
+                    std::ranges::find(amounts, limit.resource, &model::Amount::resource);
+                return found == amounts.end() ? 0 : found->value;
+            };
+            const std::int64_t used = of(use.running);
+            if (used <= limit.value || of(allocation.devices) == 0) continue;
+            fail(name + " starts, and queue " + queue.name + " uses " + std::to_string(used) +
+                 " of " + std::to_string(limit.value) + " " + limit.resource);
+        }
+    }
+    const scheduler::Shape& shape = tables.shapes.at(job.shape.value);
+    std::set<std::vector<std::string>> domains;
+    for (const core::Placed& slot : allocation.slots) {
+        auto path = model::path_of(*tables.topology, *tables.nodes.at(slot.node.value).facts);
+        if (shape.topology.required != tables.topology->levels.back()) path.pop_back();
+        domains.insert(std::move(path));
+    }
+    if (!shape.topology.required.empty() && domains.size() > 1)
+        fail(name + " starts in " + std::to_string(domains.size()) + " domains of " +
+             shape.topology.required);
+    const auto contains = [](const std::vector<std::string>& names, const std::string& one) {
+        return std::ranges::find(names, one) != names.end();
+    };
+    tables.reservations.for_each([&](std::uint64_t, const model::Reservation& kept) {
+        const bool now_on = std::ranges::any_of(kept.windows, [&](const auto& window) {
+            return window.start <= now && now < window.end;
+        });
+        if (!now_on) return;
+        bool his = contains(kept.users, tables.users.at(job.user).name);
+        for (const QueueId id : core::chain_of(tables, {job.queue}))
+            his = his || contains(kept.queues, tables.queues.at(id.value).name);
+        if (his && !kept.maintenance) return;
+        for (const core::Placed& slot : allocation.slots) {
+            if (!std::ranges::binary_search(kept.nodes, slot.node)) continue;
+            fail(name + " starts on a node that reservation " + kept.name + " keeps from it");
+        }
+    });
 }
 
 void Referee::tally_changes(const core::Step& step) {

@@ -49,6 +49,8 @@ private:
     using Attempt = std::pair<JobId, std::uint32_t>;
     void check_acknowledged(const core::State& state);
     void tally_changes(const core::Step& step);
+    void judge_job(const core::State& state, const core::Job& job, Time now);
+    void judge_start(const core::State& state, const core::Job& job, Time now);
     void log(const std::string& line) const;
     static std::string name(const protocol::TaskKey& key);
 
@@ -56,7 +58,8 @@ private:
     bool no_fence_, verbose_;
     std::string failure_;
 
-    std::map<std::pair<HostIndex, std::string>, protocol::TaskKey> devices_;
+    /// Who holds how many thousandths of a device.
+    std::map<std::pair<HostIndex, std::string>, std::map<protocol::TaskKey, std::int64_t>> devices_;
     std::map<JobId, std::uint32_t> newest_;                 // Epoch that ever held devices.
     std::map<Attempt, std::set<std::uint32_t>> ready_;      // Ranks that came to the barrier.
     std::map<Attempt, std::set<std::uint32_t>> succeeded_;  // Ranks that ended well.
@@ -68,6 +71,7 @@ private:
     std::map<JobId, std::string> key_of_;
     std::map<JobId, std::uint32_t> forbidden_;  // Cancelled: no attempt from this epoch on.
     std::map<JobId, model::JobState> ended_;    // Durably.
+    std::set<Attempt> started_, preempted_;     // As the core decided, durable or not.
     std::uint64_t expected_digest_ = 0;
     std::map<HostIndex, std::pair<std::uint64_t, node::Lease>> leases_;
     std::map<HostIndex, protocol::Term> terms_;

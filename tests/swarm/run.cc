@@ -23,7 +23,8 @@ public:
           referee_(plan_.outage_only, options.verbose),
           world_(plan_.world, referee_),
           faults_(world_, plan_.faults),
-          users_(world_, referee_, seed, behaviours) {
+          operators_(world_, make_site(seed), seed),
+          users_(world_, referee_, seed, make_site(seed), behaviours) {
         referee_.attach(world_);
     }
 
@@ -31,6 +32,7 @@ public:
         world_.boot();
         world_.clients.set_loss(plan_.client_loss_per_mille);
         faults_.begin();
+        operators_.begin(plan_.safety);
         users_.begin(plan_.jobs, plan_.safety, plan_.islands);
         look();
         if (plan_.outage_only) world_.tally.hit("config.outage-only");
@@ -39,6 +41,7 @@ public:
                    world_.controller.steps() >= kStepsMin;
         });
         faults_.heal();
+        operators_.finish();
         users_.finish();
         done_ = false;
         healed_ = true;
@@ -66,7 +69,7 @@ private:
     void look() {
         world_.queue.after(kLook, [this] {
             if (over()) done_ = true;
-            if (healed_ && looks_ % 4 == 0) users_.give_up();
+            if (healed_ && looks_ % 4 == 0) operators_.look_again(), users_.give_up();
             compare_books();
             look();
         });
@@ -119,7 +122,8 @@ private:
         return std::to_string(static_cast<int>(why.reason)) + " wants " +
                std::to_string(why.nodes_wanted) + " fit " + std::to_string(why.nodes_fit) +
                " busy " + std::to_string(why.nodes_busy) + " unfit " +
-               std::to_string(why.nodes_unfit) + " unusable " + std::to_string(why.nodes_unusable);
+               std::to_string(why.nodes_unfit) + " unusable " + std::to_string(why.nodes_unusable) +
+               (why.behind ? " behind " + std::to_string(why.behind.value) : "");
     }
 
     std::string unended() {
@@ -156,6 +160,7 @@ private:
     Referee referee_;
     simulator::World world_;
     simulator::Faults faults_;
+    Operators operators_;
     Users users_;
     bool done_ = false, healed_ = false;
     std::uint64_t looks_ = 0;

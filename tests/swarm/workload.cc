@@ -276,14 +276,15 @@ JobSpec Users::make_spec(int number) {
 void Users::submit(int number) {
     if (finished_) return;
     JobSpec spec = make_spec(number);
+    const std::string user = add_site_asks(site_, seed_, number, spec);
     const std::string key = "key-" + spec.name;
     const std::uint64_t hash = mix({}, model::encode(spec));
-    core::SubmitJob event{.caller = {"alice", false},
+    core::SubmitJob event{.caller = {user, false},
                           .spec = std::move(spec),
                           .idempotency_key = key,
                           .request_hash = hash,
                           .ended = {}};
-    world_.clients.ask(std::move(event), [this, key](const Result<core::Answer>& answer) {
+    world_.clients.ask(std::move(event), [this, key, user](const Result<core::Answer>& answer) {
         if (!answer) {
             world_.tally.hit("client.submit-refused");
             return;
@@ -291,6 +292,7 @@ void Users::submit(int number) {
         world_.tally.hit("client.submit-acknowledged");
         referee_.acknowledged(key, answer->job);
         known_.push_back(answer->job);
+        owners_[answer->job] = user;
         if (finished_) act_on(answer->job, core::JobAction::Release);
     });
 }
@@ -306,7 +308,7 @@ void Users::act() {
         case 4:
         case 5: return act_on(job, core::JobAction::Requeue);
         case 6:
-            return world_.clients.ask(core::UpdateJob{.caller = {"alice", false},
+            return world_.clients.ask(core::UpdateJob{.caller = {owners_.at(job), false},
                                                       .job = job,
                                                       .priority = random_.between(0, 100),
                                                       .queue = ""},
@@ -323,7 +325,8 @@ void Users::act() {
 void Users::act_on(JobId job, core::JobAction action) {
     static constexpr const char* kNames[] = {"client.cancel", "client.hold", "client.release",
                                              "client.requeue"};
-    core::ActOnJob event{.caller = {"alice", false}, .job = job, .action = action, .reason = ""};
+    core::ActOnJob event{
+        .caller = {owners_.at(job), false}, .job = job, .action = action, .reason = ""};
     world_.clients.ask(std::move(event), [this, job, action](const Result<core::Answer>& answer) {
         if (!answer) return;
         world_.tally.hit(kNames[static_cast<std::size_t>(action)]);

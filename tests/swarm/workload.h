@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "judge.h"
+#include "site.h"
 #include "simulator/faults.h"
 #include "simulator/world.h"
 
@@ -40,9 +41,14 @@ Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behav
 /// Submits, cancels, holds, releases, requeues, drains; and stops when asked to.
 class Users {
 public:
-    Users(simulator::World& world, Referee& referee, std::uint64_t seed,
+    Users(simulator::World& world, Referee& referee, std::uint64_t seed, Site site,
           std::map<std::string, Behaviour>& behaviours)
-        : world_(world), referee_(referee), random_(seed), behaviours_(behaviours) {}
+        : world_(world),
+          referee_(referee),
+          seed_(seed),
+          random_(seed),
+          site_(std::move(site)),
+          behaviours_(behaviours) {}
     /// Spreads `jobs` submits and some actions over `span`.
     void begin(int jobs, Duration span, bool long_gangs);
     /// Lets go of every hold and drain.
@@ -63,9 +69,12 @@ private:
 
     simulator::World& world_;
     Referee& referee_;
+    std::uint64_t seed_;
     Prng random_;
+    Site site_;
     std::map<std::string, Behaviour>& behaviours_;
     std::vector<JobId> known_;  // Acknowledged.
+    std::map<JobId, std::string> owners_;
     std::set<JobId> given_up_;
     bool finished_ = false, long_gangs_ = false;
 };
