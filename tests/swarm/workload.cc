@@ -138,6 +138,8 @@ Plan make_plan(std::uint64_t seed, const std::map<std::string, Behaviour>& behav
     if (plan.islands) plan.faults = make_island_faults(of_islands);
     Prng of_labels(mix({seed}, "labels"));
     plan.faults.relabel = sometimes(of_labels, 300, 10, 60);
+    Prng of_agents(mix({seed}, "agents"));  // Some stay away for longer than their lease.
+    if (of_agents.chance(200)) plan.faults.agent_down_max = seconds(60);
     plan.safety = seconds(random.between(60, 150));
     if (plan.islands) plan.safety = seconds(of_islands.between(150, 250));
     plan.jobs = static_cast<int>(random.between(100, 130));
