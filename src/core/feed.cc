@@ -24,6 +24,7 @@ scheduler::JobStarted started(const State& state, const Job& job) {
     out.grace = grace_of(*spec);
     out.checkpoints = !spec->checkpoint.dir.empty();
     out.attained = extra.attained / 1000;
+    out.avoid = extra.avoid;
     for (const Placed& placed : extra.allocation->slots) {
         scheduler::Slot& slot = out.slots.emplace_back();
         slot = {placed.node,    placed.group, placed.alternative, placed.spare,

@@ -54,6 +54,7 @@ std::uint64_t PlanIndex::digest() const {
         for (const std::int64_t n : {start.expected_end.ms, start.priority, start.started.ms,
                                      start.preemptions, start.saved.ms, start.attained})
             fnv.add(static_cast<std::uint64_t>(n));
+        for (const NodeId node : start.avoid) fnv.add(node.value);
         fnv.add(started.stopping ? 1u : 0u), fnv.add(started.beneficiary.value);
         for (const Slot& slot : start.slots) add(fnv, slot);
     }

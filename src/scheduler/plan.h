@@ -163,6 +163,7 @@ struct JobStarted {
     Duration grace;                // Notice to kill.
     bool checkpoints = false;      // Can go on from one.
     std::int64_t attained = 0;     // Device-seconds that earlier attempts had, for Las.
+    std::vector<NodeId> avoid;     // Nodes that failed it: it does not grow onto them.
 };
 /// A checkpoint of a started job is complete.
 struct JobSaved {

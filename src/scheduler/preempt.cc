@@ -564,6 +564,7 @@ void Pass::grow() {
             job.start.slots, [](const Slot& slot) { return slot.group == 0 && !slot.spare; });
         if (job.stopping || have >= group.nodes_max || job.shape->shape.groups.size() != 1)
             continue;
+        if (!job.start.checkpoints) continue;  // It would begin from nothing.
         const Time ripe = job.start.started + state_.rules.resize_min_interval;
         if (now_ < ripe) {
             plan_.wake = std::min(plan_.wake, ripe);
@@ -577,6 +578,7 @@ void Pass::grow() {
         request.job = id;
         request.user = job.start.user;
         request.now = now_;
+        request.avoid = job.start.avoid;
         const auto placed =
             place_most(request, have + 1 - group.nodes, group.nodes_max - group.nodes);
         if (placed) {

@@ -79,8 +79,16 @@ const Row kRows[] = {
      "stop 9 for 1 (shrink) promised 9:n3 promised 1:n2"},
     {"grows_when_nobody_waits",
      "rules resize=1000 \n queue 1 \n node 1 gpus=1 \n node 2 gpus=1 \n node 3 gpus=1 \n"
-     "run 9 nodes=1..3 gpus=1 node=1",
+     "run 9 nodes=1..3 gpus=1 node=1 checkpoints",
      "stop 9 for 9 (grow) promised 9:n1,n2,n3"},
+    {"grows_only_if_it_can_go_on_from_a_checkpoint",
+     "rules resize=1000 \n queue 1 \n node 1 gpus=1 \n node 2 gpus=1 \n"
+     "run 9 nodes=1..3 gpus=1 node=1",
+     ""},
+    {"grows_onto_no_node_that_failed_it",
+     "rules resize=1000 \n queue 1 \n node 1 gpus=1 \n node 2 gpus=1 \n node 3 gpus=1 \n"
+     "run 9 nodes=1..3 gpus=1 node=1 checkpoints avoid=2",
+     "stop 9 for 9 (grow) promised 9:n1,n3"},
     {"elastic_takes_all_that_is_left",
      "queue 1 \n node 1 gpus=1 \n node 2 gpus=1 \n node 3 gpus=1 \n node 4 gpus=1 \n"
      "job 1 nodes=1..8 gpus=1 \n job 2 gpus=1",

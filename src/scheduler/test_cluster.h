@@ -29,7 +29,7 @@ namespace muster::scheduler {
 ///   user N NAME        usage Q U devices=N at=T
 ///   reserve N nodes=1,2 from=T to=T users=a queues=q maintenance       unreserve N
 ///   job N nodes=1 (or 2..4) gpus=1 kind=gpu (or a,b) cpus=0 mem=0 prio=50 time=0 at=N count=1
-///       avoid=3 only=k:v queue=1 user=1 begin=0 fraction=500 share=10 profile=p vendor=v dmem=40
+///       avoid=3,4 only=k:v queue=1 user=1 begin=0 fraction=500 share=10 profile=p vendor=v dmem=40
 ///       required=leaf slice=8/leaf spares=1 expected= p50= attained= mixed exclusive fixed any
 ///       role=2x4 (a second group: nodes, devices)
 ///   run N node=1,2 started=0 end=T saved=T preempted=N grace=1000 (and as job)
@@ -362,7 +362,7 @@ public:
         job.attained = number(words, "attained", 0);
         job.predicted.p50 = {number(words, "p50", 0)};
         job.predicted.p10 = job.predicted.p90 = job.predicted.p50;
-        if (const auto node = number(words, "avoid", 0)) job.avoid.push_back({std::uint64_t(node)});
+        job.avoid = avoided(words);
         return job;
     }
 
@@ -488,6 +488,12 @@ private:
         job.claim = std::make_shared<const Claim>(claim);
         put(job);
     }
+    static std::vector<NodeId> avoided(const Words& words) {
+        std::vector<NodeId> out;
+        for (const std::string_view node : split(value(words, "avoid", ""), ','))
+            if (!node.empty()) out.push_back({std::stoull(std::string(node))});
+        return out;
+    }
     void run(std::uint64_t id, const Words& words) {
         const Shape what = known(shape(words));
         JobStarted job{{id}, what.id, {}, kNever};
@@ -500,6 +506,7 @@ private:
         job.checkpoints = job.saved.ms > 0 || has(words, "checkpoints");
         job.preemptions = number(words, "preempted", 0);
         job.attained = number(words, "attained", 0);
+        job.avoid = avoided(words);
         job.grace = {number(words, "grace", 1000)};
         const std::string all = value(words, "node", "1");
         for (const std::string_view node : split(all, ',')) {

@@ -271,6 +271,7 @@ JobSpec Users::make_spec(int number) {
     if (random_.chance(100)) behaviour.deaf_per_mille = 500;
     if (random_.chance(120)) behaviour.sticky_per_mille = 500;
     behaviour.reports = random_.chance(200);
+    if (behaviour.checkpoints) spec.checkpoint.dir = "/ckpt";
     behaviours_[spec.name] = behaviour;
     return spec;
 }
