@@ -311,7 +311,7 @@ void Users::act() {
         case 4:
         case 5: return act_on(job, core::JobAction::Requeue);
         case 6:
-            return world_.clients.ask(core::UpdateJob{.caller = {owners_.at(job), false},
+            return world_.clients.ask(core::UpdateJob{.caller = caller_of(job),
                                                       .job = job,
                                                       .priority = random_.between(0, 100),
                                                       .queue = ""},
@@ -325,11 +325,17 @@ void Users::act() {
     }
 }
 
+/// Its owner; an administrator for elements of arrays, which no answer named.
+core::Caller Users::caller_of(JobId job) const {
+    const auto known = owners_.find(job);
+    return known != owners_.end() ? core::Caller{known->second, false} : core::Caller{"root", true};
+}
+
 void Users::act_on(JobId job, core::JobAction action) {
     static constexpr const char* kNames[] = {"client.cancel", "client.hold", "client.release",
                                              "client.requeue"};
     core::ActOnJob event{
-        .caller = {owners_.at(job), false}, .job = job, .action = action, .reason = ""};
+        .caller = caller_of(job), .job = job, .action = action, .reason = ""};
     world_.clients.ask(std::move(event), [this, job, action](const Result<core::Answer>& answer) {
         if (!answer) return;
         world_.tally.hit(kNames[static_cast<std::size_t>(action)]);

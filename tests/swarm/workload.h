@@ -61,6 +61,7 @@ public:
 private:
     void submit(int number);
     void act();
+    core::Caller caller_of(JobId job) const;
     void act_on(JobId job, core::JobAction action);
     void act_on_node(HostIndex host, core::NodeAction action);
     model::JobSpec make_spec(int number);
