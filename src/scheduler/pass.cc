@@ -251,6 +251,7 @@ void Pass::serve(QueueEntry& queue) {
 void Pass::close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job) {
     if (!look_) queue.first = {&entry, nullptr, entry.slept};
     if (!look_) entry.first = job.ask.id;
+    if (!look_) drop_windows_behind(queue, job.ask.id);
     const Blocked why{.reason = Reason::BehindFirst, .behind = job.ask.id, .queue = queue.queue.id};
     for (const HeapItem& other : queue.heap) {
         OrderKey key;

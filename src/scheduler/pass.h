@@ -70,6 +70,7 @@ private:
     void rouse();
     void close_behind(QueueEntry& queue, ShapeEntry& entry, const QueuedJob& job);
     void unbook(JobId job);
+    void drop_windows_behind(const QueueEntry& queue, JobId first);
     const Booking* booking_of(JobId job) const;
     void wake_at(ShapeEntry& entry, Time at);
     void tell(QueuedJob& job, const Blocked& why);

@@ -291,6 +291,18 @@ void Pass::unbook(JobId job) {
     rouse();
 }
 
+/// Those behind the first of a strict queue cannot use theirs, and would hold up others with them.
+void Pass::drop_windows_behind(const QueueEntry& queue, JobId first) {
+    std::vector<JobId> behind;
+    for (const Booking& booking : bookings_) {
+        const auto job = state_.queued.find(booking.job);
+        if (job != state_.queued.end() && job->second.shape->queue == &queue &&
+            booking.job != first)
+            behind.push_back(booking.job);
+    }
+    for (const JobId job : behind) unbook(job);
+}
+
 /// A booking has moved: those who slept because of one look again, in this pass.
 void Pass::rouse() {
     std::vector<ShapeEntry*> list;
