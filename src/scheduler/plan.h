@@ -355,7 +355,8 @@ public:
     /// A change that does not fit (unknown job, node taken twice) is a bug: it stops the process.
     void apply(const Change& change);
     Plan plan(Time now, const PlanBounds& bounds = {});
-    /// The present reason of a waiting job, evaluated now; the same code that plan() uses.
+    /// The present reason of a waiting job, evaluated now; the same code that plan() uses. Of one
+    /// that does not wait: NotEvaluated.
     Blocked why(JobId job, Time now) const;
     /// Would a job of this shape ever start on the nodes known (Blocked::NeverFits if not), and if
     /// it could start now on the free ones: an empty optional-like Blocked with nodes_fit enough.

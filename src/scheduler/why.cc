@@ -305,7 +305,7 @@ Explanation explain(State& state, Pass& pass, QueuedJob& job, Time now,
 
 Blocked PlanIndex::why(JobId id, Time now) const {
     const auto at = state_->queued.find(id);
-    MUSTER_REQUIRE(at != state_->queued.end());
+    if (at == state_->queued.end()) return {};
     const auto asleep = exact_of(*state_, at->second);
     Pass pass(*state_, now, true);
     pass.begin({.tries_max = 1'000'000});
