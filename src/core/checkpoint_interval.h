@@ -1,5 +1,5 @@
 // How often a job should write a checkpoint: so that what it stands still for writes and what it
-// loses with failures are least together. The rule of live jobs and of the simulator alike.
+// loses with failures are least together. The simulator goes by it; live jobs are not told one yet.
 #pragma once
 
 #include <cstdint>

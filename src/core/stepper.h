@@ -174,7 +174,6 @@ private:
     void parent_over(JobId parent);
     void resolve_dependents(JobId id);
     void launch_failed(NodeId node, JobId job);
-    void drop_live(JobId id);
 
     // link.cc
     void reconcile(NodeId node, const protocol::Hello& hello, bool rebooted);

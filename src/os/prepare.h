@@ -28,7 +28,6 @@ struct Prepared {
     std::string checkpoint_dir_on_node;
     std::string latest_checkpoint;
     std::int64_t checkpoint_step = -1;
-    std::string container_config;  // config.json of the bundle; "": no container.
 };
 
 /// What of the context preparing may read; a copy, since it may happen on another thread.

@@ -53,8 +53,6 @@ constexpr char kStreams = 'x';  // "<id>" with descriptors: 1 = terminal; 3 = st
 constexpr char kExecEnded = 'e';  // "<id> <exit code> [error]"
 }  // namespace packet
 
-constexpr std::size_t kPacketMax = 128 * 1024;
-
 struct RankLaunch {
     std::vector<std::string> env;  // "NAME=VALUE", on top of the task's.
 };

@@ -74,8 +74,7 @@ struct Call {
     std::vector<net::Header> stream_headers() const;
 
     std::string query(std::string_view name) const;  // "" when absent.
-    bool has_query(std::string_view name) const { return request.query_value(name) != nullptr; }
-    bool query_flag(std::string_view name) const;  // "1", "true", "yes", "" (present) are true.
+    bool query_flag(std::string_view name) const;    // "1", "true", "yes", "" (present) are true.
     bool may_see(std::string_view owner) const {
         return who.caller.admin || who.caller.user == owner;
     }

@@ -86,7 +86,6 @@ public:
 
     std::int64_t arrived() const { return arrived_; }      // Demand so far, thousandths.
     std::int64_t allocated() const { return allocated_; }  // Of it.
-    const std::vector<Bin>& bins() const { return bins_; }
 
 private:
     struct Choice {

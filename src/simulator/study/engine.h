@@ -153,7 +153,6 @@ private:
     std::vector<std::uint32_t> host_of_session_, host_of_node_;  // By number; sessions from 1.
     std::unordered_map<std::uint64_t, std::unique_ptr<LiveJob>> jobs_;  // Never iterated.
     std::optional<TraceJob> next_job_;
-    std::string last_name_;  // Of the job pulled last, for errors.
 
     Time core_armed_ = kNever, plan_armed_ = kNever;
     bool plan_wanted_ = false, planning_ = false;
