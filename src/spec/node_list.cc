@@ -174,10 +174,8 @@ NodeList read_node_list(std::string_view yaml, const std::string& file) {
     }
     const Tree tree = read_yaml(yaml, 0);
     if (const auto* error = std::get_if<SyntaxError>(&tree)) {
-        Problem problem = problem_at(sources[0], error->at);
-        problem.number = errors::kJobSyntax;
-        problem.message = error->message;
-        out.problems.push_back(std::move(problem));
+        out.problems.push_back(
+            problem_in(sources[0], error->at, errors::kJobSyntax, error->message));
         return out;
     }
     NodeListReader reader(sources, out);

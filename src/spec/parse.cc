@@ -16,13 +16,6 @@ bool ends_with(std::string_view text, std::string_view end) {
     return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-Problem problem_in(const Source& source, std::size_t at, int number, std::string message) {
-    Problem problem = problem_at(source, static_cast<std::uint32_t>(at));
-    problem.number = number;
-    problem.message = std::move(message);
-    return problem;
-}
-
 constexpr std::string_view kScript =
     "a shell script; this version of Muster does not read #SBATCH scripts (run it with \"muster "
     "run "

@@ -17,5 +17,7 @@ std::optional<Problem> check_text(const Source& source, std::size_t max, std::st
 
 /// A Problem with its file or flag, line, column and source line filled in. A flag has no line.
 Problem problem_at(const Source& source, std::uint32_t at);
+/// The same, of a kind (base/error_codes.h) and with what is wrong.
+Problem problem_in(const Source& source, std::size_t at, int number, std::string message);
 
 }  // namespace muster::spec

@@ -102,16 +102,12 @@ Problem problem_at(const Source& source, std::uint32_t at) {
     return out;
 }
 
-namespace {
-
 Problem problem_in(const Source& source, std::size_t at, int number, std::string message) {
     Problem problem = problem_at(source, static_cast<std::uint32_t>(at));
     problem.number = number;
     problem.message = std::move(message);
     return problem;
 }
-
-}  // namespace
 
 std::optional<Problem> check_text(const Source& source, std::size_t max, std::string_view what) {
     const std::string_view text = source.text;

@@ -196,10 +196,8 @@ Problems assign(QueueReader& reader, std::span<const Source> sources, Read read)
         Tree tree = read_assignment(std::string(sources[i].text), static_cast<std::uint16_t>(i),
                                     reader.adds);
         if (const auto* error = std::get_if<SyntaxError>(&tree)) {
-            Problem problem = problem_at(sources[i], error->at);
-            problem.number = errors::kJobSyntax;
-            problem.message = error->message;
-            problems.push_back(std::move(problem));
+            problems.push_back(
+                problem_in(sources[i], error->at, errors::kJobSyntax, error->message));
         } else {
             read(std::get<Value>(tree));
         }
