@@ -1,18 +1,8 @@
 // Order, bounds, topology and time as rows: a cluster, a moment, and what must come.
-#include "scheduler/test_cluster.h"
+#include "scheduler/test_rows.h"
 
 namespace muster::scheduler {
 namespace {
-
-struct Row {
-    const char* name;
-    const char* world;
-    const char* plan;
-    std::int64_t now = 1000;
-    std::uint64_t ask = 0;  // Whose reason; 0: nobody's.
-    const char* why = "";
-    friend void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
-};
 
 const Row kRows[] = {
     {"fifo_is_strict",
@@ -143,11 +133,7 @@ const Row kRows[] = {
 
 class Queues : public testing::TestWithParam<Row> {};
 TEST_P(Queues, plan) {
-    Cluster cluster(GetParam().world);
-    EXPECT_EQ(Cluster::text_of(cluster.step({GetParam().now})), GetParam().plan);
-    if (GetParam().ask != 0)
-        EXPECT_EQ(cluster.why(GetParam().ask, {GetParam().now}), GetParam().why);
-    EXPECT_EQ(cluster.anew().digest(), cluster.index.digest());
+    come_out_right(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(Table, Queues, testing::ValuesIn(kRows),
                          [](const auto& row) { return row.param.name; });
