@@ -65,10 +65,6 @@ bool near_enough(const View& tables, const scheduler::Shape& shape,
                  const std::vector<Placed>& placed) {
     const model::TopologyAsk& ask = shape.topology;
     const std::vector<std::string>& levels = tables.topology->levels;
-    const auto is_level = [&](const std::string& name) {  // Those in a node are the Binder's.
-        constexpr std::string_view kImplied[] = {"", "cluster", "node", "link", "nvlink", "numa"};
-        return std::ranges::find(kImplied, name) == std::end(kImplied);
-    };
     /// How many nodes of `group` stand in each domain of `level`; no domain has the name "".
     const auto count = [&](const std::string& level, std::uint32_t group, bool spares) {
         std::map<std::vector<std::string>, std::int64_t> domains;
@@ -82,13 +78,14 @@ bool near_enough(const View& tables, const scheduler::Shape& shape,
         }
         return domains;
     };
+    // What is inside a node Binder looks at.
     for (std::uint32_t group = 0; group < shape.groups.size(); ++group) {
-        if (is_level(ask.required)) {
+        if (!scheduler::implied_level(ask.required)) {
             if (std::ranges::find(levels, ask.required) == levels.end()) return false;
             const auto domains = count(ask.required, group, true);
             if (domains.size() > 1 || domains.contains({})) return false;
         }
-        if (ask.slice > 0 && is_level(ask.slice_required)) {
+        if (ask.slice > 0 && !scheduler::implied_level(ask.slice_required)) {
             if (std::ranges::find(levels, ask.slice_required) == levels.end()) return false;
             for (const auto& [domain, nodes] : count(ask.slice_required, group, false))
                 if (domain.empty() || nodes % ask.slice != 0) return false;

@@ -362,9 +362,7 @@ bool slow_fits(State& state, ShapeEntry& entry, std::size_t group, const Choice&
 }  // namespace
 
 bool known_level(const State& state, const std::string& name) {
-    for (const char* known : {"", "cluster", "node", "link", "nvlink", "numa"})
-        if (name == known) return true;
-    return state.level_of(name) != kNone;
+    return implied_level(name) || state.level_of(name) != kNone;
 }
 
 bool ever_fits(State& state, ShapeEntry& entry, bool usable_only, std::span<const NodeId> avoid) {

@@ -93,14 +93,14 @@ std::optional<Blocked> limit_of(const PlanIndex::State& state, QueueEntry* leaf,
     return std::nullopt;
 }
 
-bool in_guarantee(const QueueEntry* queue, const Demand& demand) {
+bool in_guarantee(const QueueEntry* queue, const Demand& demand, ResourceVec QueueEntry::*used) {
     while (queue != nullptr && !queue->has_guarantee) queue = queue->parent;
     if (queue == nullptr) return false;
     bool named = false;
     for (const auto& [r, amount] : demand) {
         if (queue->guarantee[r] < 0) continue;
         named = true;
-        if (queue->used[r] + amount > queue->guarantee[r]) return false;
+        if ((queue->*used)[r] + amount > queue->guarantee[r]) return false;
     }
     return named;
 }

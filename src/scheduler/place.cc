@@ -84,4 +84,9 @@ std::vector<std::string> kinds_of(const model::DeviceAsk& ask, const model::Node
     return kinds;
 }
 
+bool implied_level(std::string_view name) {
+    constexpr std::string_view kImplied[] = {"", "cluster", "node", "link", "nvlink", "numa"};
+    return std::ranges::find(kImplied, name) != std::end(kImplied);
+}
+
 }  // namespace muster::scheduler

@@ -32,4 +32,7 @@ const model::DeviceAsk& ask_of(const GroupAsk& group, std::uint32_t alternative)
 /// Kinds of devices that `ask` accepts on a node, sorted, each once. A gang's group has one kind.
 std::vector<std::string> kinds_of(const model::DeviceAsk& ask, const model::NodeFacts& facts);
 
+/// Levels that no site names: no level at all, the whole cluster, and what is inside a node.
+bool implied_level(std::string_view name);
+
 }  // namespace muster::scheduler

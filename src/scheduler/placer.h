@@ -128,6 +128,8 @@ std::optional<Blocked> limit_of(const PlanIndex::State& state, QueueEntry* queue
                                 const UserBook& user, const Demand& demand, bool preemptible,
                                 bool counts, QueueEntry** blocking);
 /// Whether all of it is within the guarantee of the nearest queue that has one.
-bool in_guarantee(const QueueEntry* queue, const Demand& demand);
+/// `used`: now, or when the pass began.
+bool in_guarantee(const QueueEntry* queue, const Demand& demand,
+                  ResourceVec QueueEntry::*used = &QueueEntry::used);
 
 }  // namespace muster::scheduler

@@ -17,19 +17,6 @@ bool sound(const PlanIndex::State& state, const Booking& booking) {
     });
 }
 
-/// The guarantee of the nearest queue that has one, as it was used when the pass began.
-bool within_guarantee(const QueueEntry* queue, const ResourceVec& wanted) {
-    while (queue != nullptr && !queue->has_guarantee) queue = queue->parent;
-    if (queue == nullptr) return false;
-    bool named = false;
-    for (std::size_t r = 0; r < wanted.size(); ++r) {
-        if (queue->guarantee[r] < 0 || wanted[r] <= 0) continue;
-        named = true;
-        if (queue->used_before[r] + wanted[r] > queue->guarantee[r]) return false;
-    }
-    return named;
-}
-
 }  // namespace
 
 const std::string& kind_of(const ShapeEntry& shape) {
@@ -103,7 +90,6 @@ void Pass::compare_bookings() {
         if (job != state_.queued.end() && job->second.lane != nullptr)
             state_.wake(*job->second.shape);
     }
-    state_.assumed = state_.bookings;
 }
 
 /// One order in which windows bind those who have one, else two could wait for each other for ever:
@@ -131,7 +117,10 @@ void Pass::order_windows() {
         for (std::size_t i = 0; i < places.size(); ++i) {
             Place place{jobs[i].second, places[i].at};
             for (const auto& [r, amount] : demand_of(state_, *place.job->shape)) sum[r] += amount;
-            place.owned = within_guarantee(place.job->shape->queue, sum);
+            Demand together;
+            for (std::uint32_t r = 0; r < sum.size(); ++r)
+                if (sum[r] > 0) together.emplace_back(r, sum[r]);
+            place.owned = in_guarantee(place.job->shape->queue, together, &QueueEntry::used_before);
             all.push_back(place);
         }
     }
@@ -348,8 +337,7 @@ const QueuedJob* Pass::displaced_by(QueuedJob& job) {
         const QueuedJob& other = at->second;
         if (other.shape->queue != job.shape->queue || kind_of(*other.shape) != kind_of(*job.shape))
             continue;
-        const OrderKey key = key_of(state_, *other.lane,
-                                    {other.rank, other.ask.submitted, other.ask.id, nullptr}, now_);
+        const OrderKey key = key_before(other);
         if (last == nullptr || last_key < key) last = &other, last_key = key;
     }
     return last;
